@@ -1,0 +1,1 @@
+"""Crypsis: how hard is an object to see, and does your model still see it?"""

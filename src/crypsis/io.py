@@ -1,0 +1,250 @@
+"""Reading images and masks people have, and writing files that are whole or absent.
+
+Input is untrusted: the number of pixels is limited before anything is decoded, and a damaged file is one
+sentence, never half an image.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+import PIL.ImageOps
+from numpy.typing import NDArray
+
+from .errors import ImageError, IncompleteError
+from .types import Image, Mask
+
+__all__ = [
+    "IMAGE_SUFFIXES",
+    "MAX_PIXELS",
+    "MaskFile",
+    "atomic_path",
+    "decode_image",
+    "decode_mask",
+    "encode_image",
+    "read_file",
+    "read_image",
+    "read_mask",
+    "write_atomic",
+    "write_image",
+]
+
+MAX_PIXELS = 200_000_000
+"""Largest image that is decoded, in pixels (600 MB as RGB)."""
+
+IMAGE_SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
+"""File endings (lower case) that count as images or masks in a folder."""
+
+_FORMATS = ("BMP", "JPEG", "MPO", "PNG", "TIFF", "WEBP")
+
+
+def read_file(path: Path) -> bytes:
+    """Return a file's bytes; raise `ImageError` with one sentence when it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ImageError(f"{path}: cannot be read ({error.strerror or error}).") from error
+
+
+def _open(data: bytes, source: str) -> PIL.Image.Image:
+    """Decode `data` with its EXIF orientation applied."""
+    if not data:
+        raise ImageError(f"{source}: the file is empty.")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Pillow's own size warning and notes on odd metadata
+            picture = PIL.Image.open(io.BytesIO(data), formats=_FORMATS)
+            if picture.width * picture.height > MAX_PIXELS:
+                raise ImageError(
+                    f"{source}: {picture.width}×{picture.height} pixels are more than the limit of {MAX_PIXELS:,}."
+                )
+            picture.load()
+            return PIL.ImageOps.exif_transpose(picture)
+    except ImageError:
+        raise
+    except PIL.UnidentifiedImageError as error:
+        known = ", ".join(f for f in _FORMATS if f != "MPO")
+        raise ImageError(f"{source}: not an image that can be read here ({known}).") from error
+    except Exception as error:  # a decoder may raise anything on damaged bytes
+        raise ImageError(f"{source}: damaged or truncated image ({error}).") from error
+
+
+def _to_uint8(values: NDArray[np.generic]) -> NDArray[np.uint8]:
+    """Scale 16-bit (also as int32), or float [0, 1], to 0..255."""
+    if values.dtype == np.uint8:
+        return np.asarray(values, np.uint8)
+    if np.issubdtype(values.dtype, np.floating):
+        return np.rint(np.clip(np.nan_to_num(values), 0.0, 1.0) * 255.0).astype(np.uint8)
+    return ((np.clip(values.astype(np.int64), 0, 65535) + 128) // 257).astype(np.uint8)
+
+
+def decode_image(data: bytes, source: str = "image") -> Image:
+    """Decode an image file to uint8 H×W×3 RGB.
+
+    EXIF orientation is applied. Gray is repeated, CMYK and palettes are converted, 16-bit is scaled by 1/257,
+    alpha is dropped (colors are taken as stored).
+
+    Args:
+        data: the file's bytes (BMP, JPEG, PNG, TIFF or WebP).
+        source: what to call it in an error message.
+
+    Raises:
+        ImageError: not an image, damaged, or more than `MAX_PIXELS`.
+    """
+    picture = _open(data, source)
+    if picture.mode.startswith("I") or picture.mode == "F":
+        gray = _to_uint8(np.asarray(picture))
+        return np.repeat(gray[:, :, None], 3, axis=2)
+    if picture.mode == "P" or picture.mode.endswith("A") or "transparency" in picture.info:
+        picture = picture.convert("RGBA")
+    return np.array(picture.convert("RGB"))
+
+
+def read_image(path: Path) -> Image:
+    """Read and decode an image file; see `decode_image`."""
+    return decode_image(read_file(path), str(path))
+
+
+@dataclass(frozen=True, slots=True)
+class MaskFile:
+    """A decoded mask and how it was coded.
+
+    Attributes:
+        mask: bool H×W, True is the object.
+        coding: `1-bit`, `gray` (> 128), `0/1` (any gray mask whose largest value is 1), `palette` (any
+            non-zero index), `color` (any channel > 128), or `alpha` (> 128).
+        gray_pixels: pixels that are neither 0 nor full scale, where the threshold decided.
+    """
+
+    mask: Mask
+    coding: str
+    gray_pixels: int = 0
+
+
+def decode_mask(data: bytes, source: str = "mask") -> MaskFile:
+    """Decode a mask file to bool, by the rule that fits how it is coded.
+
+    COD and salient-object tools read gray and take values above 128 as the object; that rule is kept wherever
+    it is meaningful. It would silently empty masks that store 0/1, class indices or a colored object, so these
+    are recognized (see `MaskFile.coding`).
+
+    Raises:
+        ImageError: not an image, damaged, or more than `MAX_PIXELS`.
+    """
+    picture = _open(data, source)
+    if picture.mode == "1":
+        return MaskFile(np.asarray(picture).astype(bool), "1-bit")
+    if picture.mode == "P":
+        indices = np.asarray(picture)
+        palette = np.asarray(picture.convert("RGB").getdata(), np.uint8)
+        if (palette == palette[:, :1]).all():  # a gray ramp stored as a palette
+            return _from_gray(palette[:, 0].reshape(indices.shape))
+        return MaskFile(indices > 0, "palette")
+    if picture.mode in ("LA", "PA", "RGBA", "La", "RGBa"):
+        rgba = np.asarray(picture.convert("RGBA"))
+        color, alpha = rgba[:, :, :3], rgba[:, :, 3]
+        if alpha.min() != alpha.max() and (color == color[:1, :1]).all():
+            return MaskFile(alpha > 128, "alpha", _between(alpha, 255))
+        return _from_color(color)
+    if picture.mode.startswith("I") or picture.mode == "F":
+        values = np.asarray(picture)
+        # 8-bit values kept in a wider type mean what they mean in 8 bits
+        small = values.max() <= 255 and not (picture.mode == "F" and values.max() <= 1)
+        return _from_gray(np.clip(values, 0, 255).astype(np.uint8) if small else _to_uint8(values))
+    if picture.mode == "L":
+        return _from_gray(np.asarray(picture))
+    return _from_color(np.asarray(picture.convert("RGB")))
+
+
+def _between(values: NDArray[np.uint8], full: int) -> int:
+    return int(np.count_nonzero((values != 0) & (values != full)))
+
+
+def _from_gray(gray: NDArray[np.uint8]) -> MaskFile:
+    if gray.max() == 1:
+        return MaskFile(gray == 1, "0/1")
+    return MaskFile(gray > 128, "gray", _between(gray, 255))
+
+
+def _from_color(color: NDArray[np.uint8]) -> MaskFile:
+    strongest = color.max(axis=2)
+    if (color == color[:, :, :1]).all():
+        return _from_gray(strongest)
+    return MaskFile(strongest > 128, "color", _between(strongest, 255))
+
+
+def read_mask(path: Path) -> MaskFile:
+    """Read and decode a mask file; see `decode_mask`."""
+    return decode_mask(read_file(path), str(path))
+
+
+def encode_image(image: NDArray[np.uint8], suffix: str = ".png", *, quality: int = 95) -> bytes:
+    """Encode uint8 H×W×3 RGB or H×W gray by file ending; PNG and WebP at quality 100 are lossless.
+
+    Args:
+        image: the pixels.
+        suffix: `.png`, `.jpg`, `.jpeg`, `.webp`, `.bmp`, `.tif` or `.tiff`.
+        quality: 1..100 for JPEG and WebP.
+
+    Raises:
+        ImageError: an ending that cannot be written.
+    """
+    suffix = suffix.lower()
+    if suffix not in IMAGE_SUFFIXES:
+        raise ImageError(f"{suffix!r} cannot be written; use one of {', '.join(sorted(IMAGE_SUFFIXES))}.")
+    options: dict[str, int | bool] = {}
+    if suffix in (".jpg", ".jpeg"):
+        options = {"quality": quality, "subsampling": 0 if quality >= 90 else 2}
+    elif suffix == ".webp":
+        options = {"lossless": True} if quality == 100 else {"quality": quality}
+    elif suffix == ".png":
+        options = {"compress_level": 3}
+    buffer = io.BytesIO()
+    kind = {".jpg": "JPEG", ".tif": "TIFF"}.get(suffix, suffix[1:].upper())
+    PIL.Image.fromarray(image).save(buffer, kind, **options)
+    return buffer.getvalue()
+
+
+def write_image(path: Path, image: NDArray[np.uint8], *, quality: int = 95) -> None:
+    """Write an image by its file ending, whole or not at all; see `encode_image`."""
+    write_atomic(path, encode_image(image, path.suffix, quality=quality))
+
+
+@contextlib.contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; move it there when the block ends well, remove it when not.
+
+    Raises:
+        IncompleteError: the disk is full or the place cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        temporary.replace(path)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            reason = "no space is left on the disk; free some"
+        else:
+            reason = f"{error.strerror or error}; make the place writable"
+        raise IncompleteError(
+            f"{path}: cannot be written: {reason} and give the same command again."
+        ) from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Write `data` to `path`, whole or not at all."""
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(data)
