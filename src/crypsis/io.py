@@ -44,7 +44,7 @@ MAX_PIXELS = 200_000_000
 IMAGE_SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
 """File endings (lower case) that count as images or masks in a folder."""
 
-_FORMATS = ("BMP", "JPEG", "MPO", "PNG", "TIFF", "WEBP")
+_FORMATS = ("BMP", "JPEG", "PNG", "TIFF", "WEBP")
 
 
 def read_file(path: Path) -> bytes:
@@ -72,8 +72,7 @@ def _open(data: bytes, source: str) -> PIL.Image.Image:
     except ImageError:
         raise
     except PIL.UnidentifiedImageError as error:
-        known = ", ".join(f for f in _FORMATS if f != "MPO")
-        raise ImageError(f"{source}: not an image that can be read here ({known}).") from error
+        raise ImageError(f"{source}: not an image that can be read here ({', '.join(_FORMATS)}).") from error
     except Exception as error:  # a decoder may raise anything on damaged bytes
         raise ImageError(f"{source}: damaged or truncated image ({error}).") from error
 
@@ -83,8 +82,8 @@ def _to_uint8(values: NDArray[np.generic]) -> NDArray[np.uint8]:
     if values.dtype == np.uint8:
         return np.asarray(values, np.uint8)
     if np.issubdtype(values.dtype, np.floating):
-        return np.rint(np.clip(np.nan_to_num(values), 0.0, 1.0) * 255.0).astype(np.uint8)
-    return ((np.clip(values.astype(np.int64), 0, 65535) + 128) // 257).astype(np.uint8)
+        return np.asarray(np.rint(np.clip(np.nan_to_num(values), 0.0, 1.0) * 255.0), np.uint8)
+    return np.asarray((np.clip(values.astype(np.int64), 0, 65535) + 128) // 257, np.uint8)
 
 
 def decode_image(data: bytes, source: str = "image") -> Image:
@@ -236,9 +235,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
             reason = "no space is left on the disk; free some"
         else:
             reason = f"{error.strerror or error}; make the place writable"
-        raise IncompleteError(
-            f"{path}: cannot be written: {reason} and give the same command again."
-        ) from error
+        raise IncompleteError(f"{path}: cannot be written: {reason} and give the same command again.") from error
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)

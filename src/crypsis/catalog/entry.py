@@ -62,9 +62,7 @@ class Entry:
             raise ValueError(f"{self.name}: five severities, not {len(self.parameters)}")
         for level, values in enumerate(self.parameters, 1):
             if not required <= set(values) <= accepted:
-                raise ValueError(
-                    f"{self.name}@{level}: parameters {sorted(values)}, operator {sorted(accepted)}"
-                )
+                raise ValueError(f"{self.name}@{level}: parameters {sorted(values)}, operator {sorted(accepted)}")
         object.__setattr__(self, "random", "rng" in signature)
 
     @property
