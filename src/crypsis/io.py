@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import io
 import os
 import warnings
@@ -29,8 +30,10 @@ __all__ = [
     "MaskFile",
     "atomic_path",
     "decode_image",
+    "decode_map",
     "decode_mask",
     "encode_image",
+    "exif_orientation",
     "read_file",
     "read_image",
     "read_mask",
@@ -71,10 +74,29 @@ def _open(data: bytes, source: str) -> PIL.Image.Image:
             return PIL.ImageOps.exif_transpose(picture)
     except ImageError:
         raise
+    except PIL.Image.DecompressionBombError as error:
+        raise ImageError(f"{source}: claims more pixels than the limit of {MAX_PIXELS:,}.") from error
     except PIL.UnidentifiedImageError as error:
         raise ImageError(f"{source}: not an image that can be read here ({', '.join(_FORMATS)}).") from error
     except Exception as error:  # a decoder may raise anything on damaged bytes
         raise ImageError(f"{source}: damaged or truncated image ({error}).") from error
+
+
+def exif_orientation(data: bytes) -> int:
+    """Return the EXIF orientation of an image file, 1 (as stored) to 8; 1 where it says none or nonsense.
+
+    Only the header is read. `decode_image` and `decode_mask` have already applied it to the pixels they return.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            picture = PIL.Image.open(io.BytesIO(data), formats=_FORMATS)
+            if picture.format == "PNG" and "exif" not in picture.info:
+                return 1  # Pillow would decode all pixels to look behind them
+            value = picture.getexif().get(0x0112, 1)
+    except Exception:  # damaged metadata says nothing
+        return 1
+    return value if value in range(1, 9) else 1
 
 
 def _to_uint8(values: NDArray[np.generic]) -> NDArray[np.uint8]:
@@ -101,7 +123,12 @@ def decode_image(data: bytes, source: str = "image") -> Image:
     """
     picture = _open(data, source)
     if picture.mode.startswith("I") or picture.mode == "F":
-        gray = _to_uint8(np.asarray(picture))
+        values = np.asarray(picture)
+        if picture.mode == "F" and not (values.min() >= 0.0 and values.max() <= 1.0):
+            raise ImageError(
+                f"{source}: float pixels must lie in [0, 1]; got [{values.min():.4g}, {values.max():.4g}]."
+            )
+        gray = _to_uint8(values)
         return np.repeat(gray[:, :, None], 3, axis=2)
     if picture.mode == "P" or picture.mode.endswith("A") or "transparency" in picture.info:
         picture = picture.convert("RGBA")
@@ -144,9 +171,9 @@ def decode_mask(data: bytes, source: str = "mask") -> MaskFile:
         return MaskFile(np.asarray(picture).astype(bool), "1-bit")
     if picture.mode == "P":
         indices = np.asarray(picture)
-        palette = np.asarray(picture.convert("RGB").getdata(), np.uint8)
-        if (palette == palette[:, :1]).all():  # a gray ramp stored as a palette
-            return _from_gray(palette[:, 0].reshape(indices.shape))
+        shown = np.asarray(picture.convert("RGBA"))[:, :, :3]
+        if (shown == shown[:, :, :1]).all():  # a gray ramp stored as a palette
+            return _from_gray(shown[:, :, 0])
         return MaskFile(indices > 0, "palette")
     if picture.mode in ("LA", "PA", "RGBA", "La", "RGBa"):
         rgba = np.asarray(picture.convert("RGBA"))
@@ -186,6 +213,29 @@ def read_mask(path: Path) -> MaskFile:
     return decode_mask(read_file(path), str(path))
 
 
+def decode_map(data: bytes, source: str = "map") -> NDArray[np.float32]:
+    """Decode a gray picture that stores values of [0, 1], such as a saved probability map, to float32 H×W.
+
+    8-bit is divided by 255, 16-bit by 65535, 1-bit is 0 and 1, float is taken as stored. Color is accepted where
+    all channels are equal; alpha is dropped.
+
+    Raises:
+        ImageError: not an image, damaged, more than `MAX_PIXELS`, in color, or outside the range of its type.
+    """
+    picture = _open(data, source)
+    if picture.mode == "F":
+        return np.array(picture, np.float32)
+    if picture.mode.startswith("I"):
+        values = np.asarray(picture).astype(np.int64)
+        if values.min() < 0 or values.max() > 65535:
+            raise ImageError(f"{source}: holds values up to {values.max()}; a map has 8 or 16 bits.")
+        return np.asarray(values / 65535.0, np.float32)
+    color = decode_image(data, source) if picture.mode == "P" else np.asarray(picture.convert("RGB"))
+    if (color != color[:, :, :1]).any():
+        raise ImageError(f"{source}: is a color picture, not a map; save probabilities as gray.")
+    return np.asarray(color[:, :, 0] / np.float32(255.0), np.float32)
+
+
 def encode_image(image: NDArray[np.uint8], suffix: str = ".png", *, quality: int = 95) -> bytes:
     """Encode uint8 H×W×3 RGB or H×W gray by file ending; PNG and WebP at quality 100 are lossless.
 
@@ -195,7 +245,7 @@ def encode_image(image: NDArray[np.uint8], suffix: str = ".png", *, quality: int
         quality: 1..100 for JPEG and WebP.
 
     Raises:
-        ImageError: an ending that cannot be written.
+        ImageError: an ending that cannot be written, or a side too long for the format.
     """
     suffix = suffix.lower()
     if suffix not in IMAGE_SUFFIXES:
@@ -209,7 +259,11 @@ def encode_image(image: NDArray[np.uint8], suffix: str = ".png", *, quality: int
         options = {"compress_level": 3}
     buffer = io.BytesIO()
     kind = {".jpg": "JPEG", ".tif": "TIFF"}.get(suffix, suffix[1:].upper())
-    PIL.Image.fromarray(image).save(buffer, kind, **options)
+    try:
+        PIL.Image.fromarray(image).save(buffer, kind, **options)
+    except (OSError, ValueError) as error:  # JPEG and WebP have a largest side
+        height, width = image.shape[:2]
+        raise ImageError(f"{width}×{height} pixels cannot be written as {kind} ({error}); use .png.") from error
     return buffer.getvalue()
 
 
@@ -225,7 +279,9 @@ def atomic_path(path: Path) -> Iterator[Path]:
     Raises:
         IncompleteError: the disk is full or the place cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    # short, so that a name of the greatest length still has room for its temporary twin
+    twin = hashlib.blake2b(path.name.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
+    temporary = path.with_name(f".{twin}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary

@@ -1,0 +1,229 @@
+"""The one place where the stages meet: decode, degrade, predict, score, store."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ..datasets.masks import Item
+from ..errors import CrypsisError, IncompleteError, InputError
+from ..metrics.segmentation import MaskTruth, score_mask
+from ..models.segmenter import PredictionSource, Segmenter, load_model
+from ..results import RECORD_SCHEMA, SCORES
+from ..types import Condition, Prediction, Sample
+from . import store
+from .engines import map_units
+from .plan import MaskPlan, Model, Unit
+
+__all__ = ["Outcome", "Receipt", "run_masks"]
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a worker reports of one unit; its rows are already on disk.
+
+    Attributes:
+        unit: its name.
+        images: number of images in it.
+        failures: `(image, reason)` of everything that could not be scored.
+        seconds: CPU seconds by stage, and `total`.
+        error: the traceback of a bug, which left the unit undone.
+    """
+
+    unit: str
+    images: int
+    failures: tuple[tuple[str, str], ...] = ()
+    seconds: dict[str, float] = field(default_factory=dict)
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended.
+
+    Attributes:
+        units: number of units in the plan.
+        done: number of units whose part is on disk.
+        failures: see `Receipt.failures`.
+        errors: tracebacks of bugs; their units are not done.
+    """
+
+    units: int
+    done: int
+    failures: tuple[tuple[str, str], ...]
+    errors: tuple[str, ...]
+
+
+Progress = Callable[[int, int, Receipt | None], None]
+"""Called with images done, images in all, and the last receipt (None at the start)."""
+
+
+def run_masks(plan: MaskPlan, folder: Path, *, workers: int = 1, progress: Progress | None = None) -> Outcome:
+    """Do what is left of `plan` in `folder`.
+
+    Killed at any moment and called again, it goes on; the parts are the same bytes whatever the number of
+    workers and interruptions.
+
+    Args:
+        plan: what to do.
+        folder: the run folder; made if absent.
+        workers: number of processes; 1 works in this one.
+        progress: told after each unit.
+
+    Raises:
+        InputError: `workers` below 1, model objects with several workers, or a folder that is not this run's.
+        IncompleteError: a worker died, or the disk is full.
+    """
+    if workers < 1:
+        raise InputError(f"workers is a number from 1 up; got {workers}.")
+    if workers > 1 and not all(isinstance(model, str) for model in plan.models):
+        raise InputError("Model objects run in this process only: use workers=1, or name the model by a specification.")
+    store.open_run(folder, plan)
+    todo, total = store.remaining_units(folder, plan)
+    images = len(plan.dataset)
+    done_images = images - sum(len(unit.items) for unit in todo)
+    if progress:
+        progress(done_images, images, None)
+    failures: list[tuple[str, str]] = []
+    errors: list[str] = []
+    for receipt in map_units(partial(_Scorer, plan, folder), todo, workers=min(workers, max(1, len(todo)))):
+        done_images += receipt.images
+        failures += receipt.failures
+        if receipt.error:
+            errors.append(receipt.error)
+        else:
+            store.append_lines(folder / "timing.jsonl", [{"unit": receipt.unit, **receipt.seconds}])
+        if progress:
+            progress(done_images, images, receipt)
+    return Outcome(total, total - len(errors), tuple(sorted(failures)), tuple(errors))
+
+
+class _Clock:
+    """CPU seconds by stage."""
+
+    def __init__(self) -> None:
+        self.start = time.process_time()
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, stage: str) -> Iterator[None]:
+        start = time.process_time()
+        try:
+            yield
+        finally:
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + time.process_time() - start
+
+    def read(self) -> dict[str, float]:
+        total = time.process_time() - self.start
+        return {stage: round(value, 6) for stage, value in {**self.seconds, "total": total}.items()}
+
+
+class _Scorer:
+    """Does units: holds the models of one process."""
+
+    def __init__(self, plan: MaskPlan, folder: Path) -> None:
+        self.plan = plan
+        self.folder = folder
+        self.models = [load_model(model) if isinstance(model, str) else model for model in plan.models]
+        self.needs_pixels = any(isinstance(model, Segmenter) for model in self.models)
+
+    def __call__(self, unit: Unit) -> Receipt:
+        clock = _Clock()
+        rows: list[dict[str, Any]] = []
+        try:
+            for item in unit.items:
+                rows += self._score_item(item, clock)
+            with clock("store"):
+                store.write_part(self.folder, unit, pa.Table.from_pylist(rows, RECORD_SCHEMA))
+        except IncompleteError:
+            raise
+        except Exception:
+            return Receipt(unit.name, len(unit.items), error=f"unit {unit.name}\n{traceback.format_exc()}")
+        failures = dict.fromkeys((row["image"], row["error"]) for row in rows if row["status"] == "failed")
+        return Receipt(unit.name, len(unit.items), tuple(failures), clock.read())
+
+    def _score_item(self, item: Item, clock: _Clock) -> list[dict[str, Any]]:
+        """Return the rows of one image: all conditions × all models."""
+        plan = self.plan
+        common: dict[str, Any] = {
+            "image": item.key,
+            "seed": plan.seed,
+            "species": item.species,
+            "super_class": item.super_class,
+        }
+        try:
+            with clock("decode"):
+                common["image_bytes"], common["mask_bytes"] = plan.dataset.file_sizes(item)
+                sample = plan.dataset.load(item, on_size_mismatch=plan.on_size_mismatch)
+        except CrypsisError as error:
+            failed = {**common, "status": "failed", "error": str(error)}
+            return [
+                {**failed, "model": model.name, "entry": c.entry, "severity": c.severity}
+                for c in plan.conditions
+                for model in self.models
+            ]
+        with clock("score"):
+            truth = MaskTruth(sample.mask)
+        common["height"], common["width"] = sample.mask.shape
+        common["foreground"] = int(sample.mask.sum())
+        rows = []
+        for entry in (None, *plan.entries):
+            if entry is None:
+                conditions, images = [Condition("clean", 0)], [sample.image]
+            else:
+                conditions, images = [Condition(entry.name, s) for s in entry.severities], []
+                if self.needs_pixels:
+                    with clock("degrade"):
+                        images = [
+                            entry.degrade(sample.image, s, seed=plan.seed, image_key=item.key) for s in entry.severities
+                        ]
+            for model in self.models:
+                with clock("predict"):
+                    predictions = predict(model, sample, images, conditions)
+                for condition, prediction in zip(conditions, predictions, strict=True):
+                    row = {**common, "model": model.name, "entry": condition.entry, "severity": condition.severity}
+                    if isinstance(prediction, CrypsisError):
+                        row |= {"status": "failed", "error": str(prediction)}
+                    else:
+                        with clock("score"):
+                            scores = score_mask(prediction.probability, truth, normalize=plan.normalize)
+                        row |= {"status": "ok", **{name: getattr(scores, name) for name in _SCORE_FIELDS}}
+                    rows.append(row)
+        return rows
+
+
+_SCORE_FIELDS = (
+    *SCORES,
+    "ece_count",
+    "ece_confidence",
+    "ece_correct",
+    "histogram_object",
+    "histogram_background",
+)
+
+
+def predict(
+    model: Model, sample: Sample, images: Sequence[Any], conditions: Sequence[Condition]
+) -> list[Prediction | CrypsisError]:
+    """Return each condition's prediction, or the expected error that took its place."""
+    if isinstance(model, Segmenter):
+        try:
+            return list(model.predict(images))
+        except CrypsisError as error:
+            return [error] * len(conditions)
+    return [_load(model, sample, condition) for condition in conditions]
+
+
+def _load(model: PredictionSource, sample: Sample, condition: Condition) -> Prediction | CrypsisError:
+    try:
+        return model.load(sample.key, condition, sample.mask.shape)
+    except CrypsisError as error:
+        return error

@@ -1,0 +1,384 @@
+"""All commands. Heavy imports stand inside them: `--help` and completion must be quick."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec
+
+import typer
+
+from ..errors import CrypsisError, InputError
+
+if TYPE_CHECKING:
+    from ..bench.plan import MaskPlan
+    from ..bench.run import Outcome
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="How hard is an object to see, and does your model still see it?",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+bench_app = typer.Typer(help="Run a benchmark; the same command continues an interrupted run.", no_args_is_help=True)
+app.add_typer(bench_app, name="bench")
+
+Parameters = ParamSpec("Parameters")
+
+
+def command(home: typer.Typer, name: str) -> Callable[[Callable[Parameters, int | None]], Callable[Parameters, None]]:
+    """Register a command whose expected errors become one sentence and an exit code."""
+
+    def register(function: Callable[Parameters, int | None]) -> Callable[Parameters, None]:
+        @functools.wraps(function)
+        def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
+            try:
+                code = function(*args, **kwargs)
+            except CrypsisError as error:
+                _fail(str(error), error.exit_code)
+            except KeyboardInterrupt:
+                _fail("Interrupted. What is done is kept; give the same command again to continue.", 130)
+            except BrokenPipeError:  # the reader of our output left
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                raise SystemExit(0) from None
+            except Exception:
+                traceback.print_exc()
+                _fail("This is a bug in Crypsis; please report it with the lines above.", 1)
+            raise SystemExit(code or 0)
+
+        home.command(name)(run)
+        return run
+
+    return register
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    print(f"crypsis: {message}", file=sys.stderr)
+    raise SystemExit(code)
+
+
+def _say(text: str, *, quiet: bool = False) -> None:
+    if not quiet:
+        print(text, file=sys.stderr)
+
+
+def _processors() -> int:
+    """Return how many processors this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on Linux
+        return os.cpu_count() or 1
+
+
+PROCESSORS = _processors()
+
+
+class TableFormat(str, Enum):
+    """How a table is written."""
+
+    markdown = "markdown"
+    latex = "latex"
+    csv = "csv"
+
+
+Seed = Annotated[int, typer.Option(help="Seed of all random draws.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no hints; results and errors only.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
+Workers = Annotated[int, typer.Option(min=1, help="Processes; results do not depend on it.", show_default="all")]
+Data = Annotated[str, typer.Option("--data", help="'demo', a folder of images and masks, or a .csv/.jsonl manifest.")]
+Split = Annotated[str, typer.Option(help="Which split, where the data set has several: test or train.")]
+NonCam = Annotated[bool, typer.Option("--include-noncam", help="Keep COD10K's images without camouflaged objects.")]
+Unpaired = Annotated[bool, typer.Option("--allow-unpaired", help="Go on when images or masks lack their partner.")]
+Runs = Annotated[list[Path], typer.Argument(help="Run folders.", metavar="RUN...")]
+
+
+def _version(value: bool) -> None:
+    if value:
+        from .. import __version__
+
+        print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@command(app, "list")
+def list_(
+    family: Annotated[str | None, typer.Option(help="Only this family, such as cod10k-c.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the degradations, with their place on the cause × effect taxonomy."""
+    from ..catalog import list_entries
+
+    entries = list_entries(family=family)
+    if as_json:
+        rows = [
+            {
+                "name": e.name, "title": e.title, "paper": e.paper, "cause": e.cause.code, "effect": e.effect.code,
+                "group": e.group.code, "random": e.random, "moves_pixels": e.moves_pixels, "monotone": e.monotone,
+                "parameters": [dict(values) for values in e.parameters],
+            }
+            for e in entries
+        ]  # fmt: skip
+        print(json.dumps(rows, indent=1))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in ("name", "cause", "effect", "group", "random", "severities 1–5"):
+        table.add_column(column, overflow="fold")
+    for e in entries:
+        table.add_row(
+            e.name, e.cause.title, e.effect.title, e.group.code, "yes" if e.random else "no", _levels(e.parameters)
+        )  # fmt: skip
+    Console().print(table)
+
+
+def _levels(parameters: Any) -> str:
+    """Write five parameter mappings as `sigma 8 16 24 32 40; …`."""
+    names = list(dict.fromkeys(name for values in parameters for name in values))
+    return "; ".join(f"{name} " + " ".join(f"{values.get(name, '–')}" for values in parameters) for name in names)
+
+
+@command(app, "describe")
+def describe(name: Annotated[str, typer.Argument(help="Name of a degradation, such as cod10k-c/rain.")]) -> None:
+    """Show one degradation: parameters, taxonomy, source, notes."""
+    from ..catalog import get_entry
+
+    e = get_entry(name)
+    print(f"{e.name}: {e.title}\n\n{(e.operator.__doc__ or '').strip()}\n")
+    for level, values in enumerate(e.parameters, 1):
+        print(f"severity {level}: " + ", ".join(f"{key} = {value}" for key, value in values.items()))
+    print(f"\ncause   {e.cause.code}  {e.cause.title}. {e.cause.meaning}")
+    print(f"effect  {e.effect.code}  {e.effect.title}. {e.effect.meaning}")
+    print(f"group   {e.group.code}  {e.group.title}. {e.group.meaning}")
+    print(f"random  {'yes' if e.random else 'no'}\nmoves pixels  {'yes' if e.moves_pixels else 'no'}")
+    print(f"also called  {', '.join(e.aliases) or '–'}\npaper   {e.paper}\nsource  {e.source}")
+    if e.note:
+        print(f"note    {e.note}")
+
+
+def _severities(text: str) -> list[int]:
+    """Read `3`, `1-5` or `1,3,5`."""
+    try:
+        found: list[int] = []
+        for piece in text.split(","):
+            low, dash, high = piece.partition("-")
+            found += range(int(low), int(high if dash else low) + 1)
+    except ValueError:
+        found = []
+    if not found or not all(1 <= level <= 5 for level in found):
+        raise InputError(f"Severities are 1 to 5, written as 3, 1-5 or 1,3,5; got {text!r}.")
+    return list(dict.fromkeys(found))
+
+
+@command(app, "degrade")
+def degrade(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="An image, or a folder of images.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="A file for one image at one severity, else a folder.")],
+    op: Annotated[str, typer.Option(help="Name of a degradation; see `crypsis list`.")],
+    severity: Annotated[str, typer.Option(help="3, or 1-5, or 1,3,5.")] = "3",
+    seed: Seed = 0,
+    image_format: Annotated[
+        str, typer.Option("--format", help="png (lossless), webp, jpg, bmp or tif; JPEG adds losses of its own.")
+    ] = "png",
+    workers: Workers = PROCESSORS,
+    quiet: Quiet = False,
+) -> int:
+    """Write degraded copies; a folder becomes OUT/<name>/<severity>/…, with the same noise as in a benchmark."""
+    from ..bench.degrade import degrade_files
+    from .progress import Reporter
+
+    with Reporter("images", quiet=quiet) as reporter:
+        outcome = degrade_files(
+            source, target, op=op, severities=_severities(severity), seed=seed, image_format=image_format,
+            workers=workers, progress=reporter.update,
+        )  # fmt: skip
+    for path, reason in outcome.failures:
+        print(f"failed: {path}: {reason}", file=sys.stderr)
+    _say(f"{outcome.written} written to {target}, {len(outcome.failures)} failed.", quiet=quiet)
+    return 3 if outcome.failures else 0
+
+
+@command(app, "gallery")
+def gallery(
+    image: Annotated[Path, typer.Argument(help="An image file.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file to write.")] = Path("gallery.html"),
+    family: Annotated[str | None, typer.Option(help="Only this family, such as cod10k-c.")] = None,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Show an image under every degradation and severity, on one page."""
+    from ..catalog import list_entries
+    from ..io import read_image, write_atomic
+    from ..report.gallery import build_gallery
+
+    pixels = read_image(image)
+    page = build_gallery(pixels, entries=list_entries(family=family), seed=seed, image_key=image.stem, title=image.name)
+    write_atomic(out, page.encode())
+    _say(f"Open {out}", quiet=quiet)
+
+
+@command(app, "validate")
+def validate(
+    data: Annotated[str, typer.Argument(help="'demo', a folder of images and masks, or a .csv/.jsonl manifest.")],
+    split: Split = "test",
+    include_noncam: NonCam = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> int:
+    """Decode every image and mask of a data set, and print what is wrong, problem by problem."""
+    from ..datasets.masks import open_masks
+    from ..datasets.validation import validate_masks
+    from .progress import Reporter
+
+    dataset = open_masks(data, split=split, include_noncam=include_noncam, allow_unpaired=True)
+    with Reporter("images", quiet=quiet) as reporter:
+        report = validate_masks(dataset, progress=reporter.update)
+    if as_json:
+        print(json.dumps(report.to_dict(), indent=1, ensure_ascii=False))
+    else:
+        print(report.text())
+    return 2 if report.errors or dataset.unpaired else 0
+
+
+@command(bench_app, "cod10k-c")
+def bench_cod10k_c(
+    data: Data,
+    model: Annotated[
+        list[str],
+        typer.Option(
+            help="saliency | onnx:PATH[,size=…] | predictions:DIR | python:module:function; may be repeated; "
+            "every one takes ,name=LABEL."
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The run folder; the same command continues it.")],
+    limit: Annotated[int | None, typer.Option(min=1, help="Only this many images, for a trial (recorded).")] = None,
+    workers: Workers = PROCESSORS,
+    seed: Seed = 0,
+    split: Split = "test",
+    normalize: Annotated[str, typer.Option(help="raw, or minmax as some evaluators do (recorded).")] = "raw",
+    on_size_mismatch: Annotated[str, typer.Option(help="error, or resize-mask, when sizes differ.")] = "error",
+    include_noncam: NonCam = False,
+    allow_unpaired: Unpaired = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> int:
+    """Segmentation under 8 corruptions × 5 severities (COD10K-C): run, score, tables and a report."""
+    from ..bench.plan import plan_cod10k_c
+
+    plan = plan_cod10k_c(
+        data, model, split=split, seed=seed, limit=limit, normalize=normalize, on_size_mismatch=on_size_mismatch,
+        include_noncam=include_noncam, allow_unpaired=allow_unpaired,
+    )  # fmt: skip
+    return _bench(plan, out, workers, quiet=quiet, as_json=as_json)
+
+
+def _bench(plan: MaskPlan, out: Path, workers: int, *, quiet: bool, as_json: bool) -> int:
+    """Run a plan, then make summary, pictures and report, and print the headline tables."""
+    from ..bench.finish import finish
+    from ..bench.run import Receipt, run_masks
+    from ..io import write_atomic
+    from ..report.page import build_report
+    from .progress import Reporter
+
+    for warning in plan.dataset.warnings:
+        _say(f"warning: {warning}", quiet=quiet)
+    failed: set[str] = set()
+    with Reporter("images", quiet=quiet) as reporter:
+
+        def progress(done: int, total: int, receipt: Receipt | None) -> None:
+            if receipt:
+                failed.update(image for image, _ in receipt.failures)
+            reporter.update(done, total, failed=len(failed))
+
+        outcome = run_masks(plan, out, workers=workers, progress=progress)
+    if outcome.errors:
+        (out / "errors.log").write_text("\n".join(outcome.errors), "utf-8")
+        _fail(
+            f"{len(outcome.errors)} of {outcome.units} units met a bug in Crypsis or a model ({out / 'errors.log'}); "
+            "the others are done, and the same command tries these again.",
+            1,
+        )
+    _report_failures(outcome)
+    page = build_report([finish(out, plan)])
+    write_atomic(out / "report.html", page.encode())
+    _print_tables([out], "markdown", "dice", intervals=True, as_json=as_json, headline=True)
+    _say(f"\nReport: {out / 'report.html'}", quiet=quiet)
+    return 3 if outcome.failures else 0
+
+
+def _report_failures(outcome: Outcome) -> None:
+    for image, reason in outcome.failures[:20]:
+        print(f"failed: {image}: {reason}", file=sys.stderr)
+    if len(outcome.failures) > 20:
+        print(f"… and {len(outcome.failures) - 20} more; all stand in the report.", file=sys.stderr)
+
+
+def _print_tables(
+    runs: list[Path], style: str, metric: str, *, intervals: bool, as_json: bool, headline: bool = False
+) -> None:
+    from ..report.tables import run_tables
+    from ..results import RunFolder
+
+    folders = [RunFolder.open(path) for path in runs]
+    if as_json:
+        print(json.dumps({folder.name: folder.summary() for folder in folders}, indent=1, ensure_ascii=False))
+        return
+    tables = run_tables(folders, metric=metric, intervals=intervals)
+    print("\n\n".join(getattr(table, style)() for table in (tables[:3] if headline else tables)))
+
+
+@command(app, "tables")
+def tables(
+    runs: Runs,
+    style: Annotated[TableFormat, typer.Option("--format", "-f", help="How to write them.")] = TableFormat.markdown,
+    metric: Annotated[str, typer.Option(help="Metric of the per-corruption and per-severity tables.")] = "dice",
+    intervals: Annotated[bool, typer.Option(help="Show 95% bootstrap intervals over images.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Print the tables of one run, or of several side by side."""
+    _print_tables(runs, style.value, metric, intervals=intervals, as_json=as_json)
+
+
+@command(app, "report")
+def report(
+    runs: Runs,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file to write.")] = Path("report.html"),
+    quiet: Quiet = False,
+) -> None:
+    """Write one self-contained HTML page about one or several runs."""
+    from ..io import write_atomic
+    from ..report.page import build_report
+    from ..results import RunFolder
+
+    write_atomic(out, build_report([RunFolder.open(path) for path in runs]).encode())
+    _say(f"Open {out}", quiet=quiet)
+
+
+@command(app, "demo")
+def demo(
+    out: Annotated[Path, typer.Option("--out", "-o", help="The run folder.")] = Path("runs/demo"),
+    workers: Workers = PROCESSORS,
+    quiet: Quiet = False,
+) -> int:
+    """Run COD10K-C on the 48 photographs that come with Crypsis, with the built-in saliency segmenter."""
+    from ..bench.plan import plan_cod10k_c
+
+    return _bench(plan_cod10k_c("demo", ["saliency"]), out, workers, quiet=quiet, as_json=False)

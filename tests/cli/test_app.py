@@ -1,0 +1,218 @@
+"""The command line: what it prints, and one sentence with the right exit code for every mistake."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+import pytest
+from typer.testing import CliRunner, Result
+
+from crypsis.cli.app import app
+from crypsis.io import read_image, write_image
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+def python(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+
+
+def test_list() -> None:
+    result = run("list")
+    assert result.exit_code == 0
+    assert "cod10k-c/rain" in result.stdout
+    rows = json.loads(run("list", "--json").stdout)
+    assert {"name", "cause", "effect", "group", "parameters"} <= set(rows[0])
+    assert all(len(row["parameters"]) == 5 for row in rows)
+
+
+def test_describe_takes_aliases() -> None:
+    result = run("describe", "cod10k-c/jpeg")
+    assert result.exit_code == 0
+    assert "quality = 70" in result.stdout
+
+
+def test_help_imports_nothing_heavy() -> None:
+    heavy = {"torch", "numpy", "cv2", "pyarrow", "onnxruntime", "PIL"}
+    code = (
+        "import sys; from typer.testing import CliRunner; from crypsis.cli.app import app;"
+        "r = CliRunner().invoke(app, ['bench', 'cod10k-c', '--help']); assert r.exit_code == 0, r.output;"
+        f"print(sorted({heavy!r} & set(sys.modules)))"
+    )
+    assert python(code).strip() == "[]"
+
+
+def test_import_is_light() -> None:
+    code = (
+        "import sys, time; start = time.process_time(); import crypsis; spent = time.process_time() - start;"
+        "assert spent < 0.3, spent; print('numpy' in sys.modules, sorted(crypsis.__all__))"
+    )
+    assert python(code).startswith("False ['apply_degradation'")
+
+
+def test_public_names() -> None:
+    import crypsis
+
+    assert crypsis.__all__ == ["apply_degradation", "get_entry", "list_entries"]
+    assert all(callable(getattr(crypsis, name)) for name in crypsis.__all__)
+    assert set(crypsis.__all__) <= set(dir(crypsis))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = crypsis.nothing
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("degrade", "absent.png", "out.png", "--op", "cod10k-c/fog"), 2, "no such file or folder"),
+        (("degrade", "{image}", "out.png", "--op", "cod10k-c/fogg"), 2, "did you mean 'cod10k-c/fog'?"),
+        (("degrade", "{image}", "out.png", "--op", "cod10k-c/fog", "--severity", "0"), 2, "Severities are 1 to 5"),
+        (("degrade", "{image}", "out.png", "--op", "cod10k-c/fog", "--severity", "6"), 2, "Severities are 1 to 5"),
+        (("degrade", "{image}", "out.png", "--op", "cod10k-c/fog", "--severity", "mild"), 2, "Severities are 1 to 5"),
+        (("degrade", "{image}", "out.png", "--op", "cod10k-c/fog", "--severity", "1-5"), 2, "must be a folder"),
+        (("degrade", "{image}", "out", "--op", "cod10k-c/fog", "--format", "gif"), 2, "cannot be written"),
+        (("degrade", "{empty}", "out", "--op", "cod10k-c/fog"), 2, "no image is in this folder"),
+        (("describe", "rain"), 2, "There is no"),
+        (("gallery", "absent.png"), 2, "cannot be read"),
+        (("gallery", "{text}"), 2, "not an image"),
+        (("validate", "absent"), 2, "absent"),
+        (("validate", "{empty}"), 2, "empty"),
+        (("tables", "{empty}"), 2, "no run is here"),
+        (("report", "{empty}"), 2, "no run is here"),
+        (("bench", "cod10k-c", "--data", "demo", "--model", "salience", "--out", "r"), 2, "saliency"),
+        (("bench", "cod10k-c", "--data", "absent", "--model", "saliency", "--out", "r"), 2, "absent"),
+        (("bench", "cod10k-c", "--data", "demo", "--model", "onnx:{text}", "--out", "r"), 2, "note.txt"),
+        (("bench", "cod10k-c", "--data", "demo", "--model", "python:no.such:f", "--out", "r"), 2, "no.such"),
+        (("bench", "cod10k-c", "--data", "demo", "--model", "saliency"), 2, "--out"),
+        (("bench", "cod10k-c", "--data", "demo", "--model", "saliency", "--out", "r", "--limit", "0"), 2, "limit"),
+    ],
+)
+def test_mistakes(
+    arguments: tuple[str, ...], code: int, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_image(tmp_path / "image.png", np.full((8, 8, 3), 100, np.uint8))
+    (tmp_path / "note.txt").write_text("not an image")
+    (tmp_path / "empty").mkdir()
+    places = {"image": "image.png", "text": "note.txt", "empty": "empty"}
+    result = run(*(a.format(**places) for a in arguments))
+    assert result.exit_code == code, result.output
+    assert words in result.output
+    assert "Traceback" not in result.output
+    assert not (tmp_path / "r").exists()
+
+
+def test_degrade_a_file(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    write_image(tmp_path / "in.png", rng.integers(0, 256, (20, 30, 3), np.uint8))
+    assert run("degrade", tmp_path / "in.png", tmp_path / "out.png", "--op", "cod10k-c/brightness").exit_code == 0
+    dark, bright = read_image(tmp_path / "out.png"), read_image(tmp_path / "in.png")
+    assert dark.mean() == pytest.approx(0.55 * bright.mean(), abs=1)
+
+
+def test_degrade_a_folder_with_a_bad_image(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for name in ("a", "sub/b", "ünï 目录/é b"):
+        write_image(tmp_path / "in" / f"{name}.png", rng.integers(0, 256, (20, 30, 3), np.uint8))
+    (tmp_path / "in" / "bad.jpg").write_bytes(b"\xff\xd8\xff broken")
+    result = run("degrade", tmp_path / "in", tmp_path / "out", "--op", "cod10k-c/rain", "--severity", "1-2", "-q")
+    assert result.exit_code == 3
+    assert "bad.jpg" in result.output
+    written = sorted(p.relative_to(tmp_path / "out").as_posix() for p in (tmp_path / "out").rglob("*.png"))
+    assert written == [f"cod10k-c/rain/{s}/{n}.png" for s in (1, 2) for n in ("a", "sub/b", "ünï 目录/é b")]
+
+
+def test_degrade_matches_the_benchmark_and_any_number_of_workers(tmp_path: Path) -> None:
+    from crypsis import get_entry
+
+    rng = np.random.default_rng(0)
+    for name in ("a", "b", "c"):
+        write_image(tmp_path / "in" / f"{name}.png", rng.integers(0, 256, (20, 30, 3), np.uint8))
+    for workers in (1, 2):
+        target = tmp_path / f"out{workers}"
+        assert run(
+            "degrade", tmp_path / "in", target, "--op", "cod10k-c/gaussian_noise", "--seed", 7, "--workers", workers, "-q"
+        ).exit_code == 0  # fmt: skip
+        for name in ("a", "b", "c"):
+            expected = get_entry("cod10k-c/gaussian_noise").degrade(
+                read_image(tmp_path / "in" / f"{name}.png"), 3, seed=7, image_key=name
+            )
+            assert (read_image(target / "cod10k-c" / "gaussian_noise" / "3" / f"{name}.png") == expected).all()
+
+
+def test_degrade_keeps_orientation_right(tmp_path: Path) -> None:
+    picture = PIL.Image.fromarray(np.full((40, 100, 3), 90, np.uint8))
+    exif = PIL.Image.Exif()
+    exif[0x0112] = 6
+    picture.save(tmp_path / "in.jpg", exif=exif)
+    assert run("degrade", tmp_path / "in.jpg", tmp_path / "out.png", "--op", "cod10k-c/fog").exit_code == 0
+    with PIL.Image.open(tmp_path / "out.png") as out:
+        assert out.size == (40, 100)
+        assert 0x0112 not in out.getexif()
+
+
+def test_degrade_refuses_two_images_for_one_file(tmp_path: Path) -> None:
+    for name in ("a.png", "a.bmp"):
+        write_image(tmp_path / "in" / name, np.zeros((4, 4, 3), np.uint8))
+    result = run("degrade", tmp_path / "in", tmp_path / "out", "--op", "cod10k-c/fog")
+    assert result.exit_code == 2
+    assert "rename one" in result.output
+
+
+def test_bench_tables_report_gallery(make_set: Callable[..., Path], tmp_path: Path) -> None:
+    data, out = make_set(5), tmp_path / "run"
+    command = ("bench", "cod10k-c", "--data", data, "--model", "saliency", "--out", out, "--workers", 1)
+    result = run(*command)
+    assert result.exit_code == 0, result.output
+    assert "Retention" in result.stdout
+    assert (out / "report.html").exists()
+    again = run(*command)
+    assert again.exit_code == 0
+    assert again.stdout == result.stdout
+    assert run(*command, "--seed", 1).exit_code == 2
+    for style, mark in (("markdown", "| saliency"), ("latex", r"\toprule"), ("csv", "saliency,")):
+        shown = run("tables", out, "--format", style)
+        assert shown.exit_code == 0
+        assert mark in shown.stdout
+    summary = json.loads(run("tables", out, "--json").stdout)["run"]
+    assert summary["complete"] is True
+    assert run("report", out, "-o", tmp_path / "page.html").exit_code == 0
+    assert "saliency" in (tmp_path / "page.html").read_text("utf-8")
+    image = data / "Imgs" / "animal-00.png"
+    assert run("gallery", image, "-o", tmp_path / "gallery.html").exit_code == 0
+    assert (tmp_path / "gallery.html").read_text("utf-8").count("data:image/webp") >= 41
+
+
+def test_bench_with_a_bad_image_exits_3(make_set: Callable[..., Path], tmp_path: Path) -> None:
+    data = make_set(5)
+    (data / "Imgs" / "animal-02.png").write_bytes(b"")
+    arguments = ("--data", data, "--model", "saliency", "--out", tmp_path / "run", "--workers", 1)
+    result = run("bench", "cod10k-c", *arguments)
+    assert result.exit_code == 3
+    assert "animal-02" in result.output
+    assert "incomplete" in result.output.lower()
+    assert "incomplete" in (tmp_path / "run" / "report.html").read_text("utf-8").lower()
+
+
+def test_validate(make_set: Callable[..., Path]) -> None:
+    data = make_set(3)
+    assert run("validate", data).exit_code == 0
+    (data / "GT" / "animal-01.png").unlink()
+    result = run("validate", data)
+    assert result.exit_code == 2
+    assert "animal-01" in result.output
+
+
+def test_missing_folder_in_a_real_process(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "crypsis", "bench", "cod10k-c", "--data", "nowhere", "--model", "saliency"]
+    done = subprocess.run([*command, "-o", "run"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert len(done.stderr.strip().splitlines()) == 1
