@@ -57,7 +57,7 @@ def make_pictures(run: RunFolder, plan: MaskPlan) -> None:
             if isinstance(prediction, CrypsisError):  # it was scored before: files changed in between
                 raise prediction
             gray = np.rint(prediction.probability * 255).astype(np.uint8)
-            views[view] = _outlined(cv2.cvtColor(gray, cv2.COLOR_GRAY2RGB), sample.mask)
+            views[view] = _outlined(np.repeat(gray[:, :, None], 3, axis=2), sample.mask)
         worst.append(
             {
                 "image": image,

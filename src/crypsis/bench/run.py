@@ -218,7 +218,10 @@ def predict(
         try:
             return list(model.predict(images))
         except CrypsisError as error:
-            return [error] * len(conditions)
+            if len(images) == 1:
+                return [error]
+            pairs = zip(images, conditions, strict=True)
+            return [predict(model, sample, [image], [condition])[0] for image, condition in pairs]
     return [_load(model, sample, condition) for condition in conditions]
 
 

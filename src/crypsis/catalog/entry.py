@@ -89,7 +89,8 @@ class Entry:
             InputError: `severity` is not one of 1..5.
         """
         check_image(image)
-        if isinstance(severity, bool) or severity not in self.severities:
+        whole = hasattr(severity, "__index__") and not isinstance(severity, bool)
+        if not whole or severity not in self.severities:
             raise InputError(f"{self.name} has severities 1 to {len(self.parameters)}; got {severity!r}.")
         values = dict(self.parameters[int(severity) - 1])
         if self.random:
