@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import json
 import os
 import sys
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec
@@ -141,19 +143,20 @@ def list_(
     from rich.table import Table
 
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("name", "cause", "effect", "group", "random", "severities 1–5"):
-        table.add_column(column, overflow="fold")
+    table.add_column("name", no_wrap=True)
+    for column in ("cause", "effect", "group", "random"):
+        table.add_column(column, no_wrap=True)
+    table.add_column("parameters at severities 1–5")
     for e in entries:
-        table.add_row(
-            e.name, e.cause.title, e.effect.title, e.group.code, "yes" if e.random else "no", _levels(e.parameters)
-        )  # fmt: skip
+        random = "yes" if e.random else "no"
+        table.add_row(e.name, e.cause.code, e.effect.code, e.group.code, random, _levels(e.parameters))
     Console().print(table)
 
 
 def _levels(parameters: Any) -> str:
-    """Write five parameter mappings as `sigma 8 16 24 32 40; …`."""
+    """Write five parameter mappings as `sigma 8 16 24 32 40`, a line for each parameter."""
     names = list(dict.fromkeys(name for values in parameters for name in values))
-    return "; ".join(f"{name} " + " ".join(f"{values.get(name, '–')}" for values in parameters) for name in names)
+    return "\n".join(f"{name} " + " ".join(f"{values.get(name, '–')}" for values in parameters) for name in names)
 
 
 @command(app, "describe")
@@ -162,7 +165,8 @@ def describe(name: Annotated[str, typer.Argument(help="Name of a degradation, su
     from ..catalog import get_entry
 
     e = get_entry(name)
-    print(f"{e.name}: {e.title}\n\n{(e.operator.__doc__ or '').strip()}\n")
+    prose = inspect.cleandoc(e.operator.__doc__ or "").partition("\nArgs:")[0]
+    print(f"{e.name}: {e.title}\n\n{prose}")
     for level, values in enumerate(e.parameters, 1):
         print(f"severity {level}: " + ", ".join(f"{key} = {value}" for key, value in values.items()))
     print(f"\ncause   {e.cause.code}  {e.cause.title}. {e.cause.meaning}")
@@ -342,7 +346,14 @@ def _print_tables(
         print(json.dumps({folder.name: folder.summary() for folder in folders}, indent=1, ensure_ascii=False))
         return
     tables = run_tables(folders, metric=metric, intervals=intervals)
-    print("\n\n".join(getattr(table, style)() for table in (tables[:3] if headline else tables)))
+    said: set[str] = set()
+    texts = []
+    for table in tables[:3] if headline else tables:
+        # a note that holds for several tables is printed once; a LaTeX table must stand alone
+        notes = table.notes if style == "latex" else tuple(note for note in table.notes if note not in said)
+        said.update(notes)
+        texts.append(getattr(replace(table, notes=notes), style)())
+    print("\n".join(texts))
 
 
 @command(app, "tables")

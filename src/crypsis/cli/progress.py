@@ -47,7 +47,7 @@ class Reporter:
         self.bar: Progress | None = None
         self.task: TaskID | None = None
         self.started = self.last = time.monotonic()
-        self.first = 0
+        self.first: int | None = None
 
     def __enter__(self) -> Reporter:
         if not self.quiet and self.console.is_terminal:
@@ -73,7 +73,7 @@ class Reporter:
             self.bar.update(self.task, completed=done, total=total, note=note)
             return
         now = time.monotonic()
-        if self.last == self.started:
+        if self.first is None:  # what an earlier session did
             self.first = done
         if now - self.last >= _EVERY or done == total:
             rate = (done - self.first) / (now - self.started) if now > self.started else 0.0

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crypsis.report.charts import (
+    Bar,
+    ReliabilityCurve,
+    Series,
+    bar_chart,
+    hatch_definitions,
+    line_chart,
+    meter,
+    reliability_chart,
+    swatch,
+    value_range,
+)
+
+POSITIONS = ["clean", "1", "2", "3", "4", "5"]
+
+
+def line(label: str, values: Sequence[float | None]) -> Series:
+    low = [None if v is None else v - 0.02 for v in values]
+    high = [None if v is None else v + 0.02 for v in values]
+    return Series(label, values, low, high)
+
+
+def parse(svg: str) -> ElementTree.Element:
+    """Parse a chart, and check what every chart must have."""
+    assert "nan" not in svg
+    assert "inf" not in svg
+    root = ElementTree.fromstring(svg)
+    assert root.get("role") == "img"
+    assert [child.tag for child in root[:2]] == ["title", "desc"]
+    assert root[0].text
+    return root
+
+
+def classes(root: ElementTree.Element, tag: str, kind: str) -> list[str]:
+    return [e.get("class", "") for e in root.iter(tag) if kind in e.get("class", "").split()]
+
+
+@pytest.mark.parametrize("models", [1, 2, 6, 8])
+def test_lines_differ_by_more_than_color(models: int) -> None:
+    series = [line(f"m{i}", [0.8 - 0.1 * k for k in range(6)]) for i in range(models)]
+    root = parse(line_chart("Fog", POSITIONS, series, y_range=(0, 1), y_label="Dice"))
+    styles = classes(root, "polyline", "line")
+    assert len(styles) == len(set(styles)) == models
+    assert len({style.split()[-1] for style in styles}) == min(models, 6)  # dashes
+    titles = [t.text for t in root.iter("title")]
+    assert f"m{models - 1}, Fog, severity 5: Dice 0.300 [0.280, 0.320]" in titles
+    assert "m0, Fog, clean: Dice 0.800 [0.780, 0.820]" in titles
+
+
+def test_a_missing_value_interrupts_the_line() -> None:
+    root = parse(
+        line_chart("Fog", POSITIONS, [line("m", [0.5, 0.5, None, 0.4, 0.3, None])], y_range=(0, 1), y_label="Dice")
+    )
+    assert len(classes(root, "polyline", "line")) == 2
+    assert len(classes(root, "circle", "mark")) == 4
+
+
+@pytest.mark.parametrize("value", [None, 0.0, 0.5, 1.0])
+def test_constant_or_absent_values(value: float | None) -> None:
+    series = [line("m", [value] * 6)]
+    parse(line_chart("Fog", POSITIONS, series, y_range=value_range([value]), y_label="Dice"))
+    parse(bar_chart("t", {"Fog": [Bar("m", value)]}, x_range=value_range([value], zero=True), x_label="Dice"))
+    parse(reliability_chart("m", [ReliabilityCurve("clean", [0.0] * 15, [None] * 15, [None] * 15, value)], series=0))
+    ElementTree.fromstring(meter(value, value, series=0, label="m"))
+
+
+@pytest.mark.parametrize("models", [1, 6, 8])
+def test_bars(models: int) -> None:
+    groups = {
+        name: [Bar(f"m{i}", 0.6 - 0.05 * i, 0.5 - 0.05 * i, 0.65 - 0.05 * i, 0.7) for i in range(models)]
+        for name in ("Fog", "Rain")
+    }
+    root = parse(bar_chart("Mean", groups, x_range=(0, 0.8), x_label="Dice"))
+    bars = [r for r in root.iter("rect") if "fill" in r.get("class", "").split()]
+    assert len(bars) == 2 * models
+    assert float(bars[0].get("width", "0")) == pytest.approx(0.6 / 0.8 * (460 - 118 - 46), abs=0.1)
+    assert len(classes(root, "rect", "hatch")) == 2 * (models - 1)
+    assert len(classes(root, "line", "reference")) == len(classes(root, "line", "whisker")) == 2 * models
+    assert "m0, Fog: Dice 0.600 [0.500, 0.650], clean 0.700" in [t.text for t in root.iter("title")]
+
+
+def test_hatches_referred_to_are_defined() -> None:
+    defined = {p.get("id") for p in ElementTree.fromstring(hatch_definitions()).iter("pattern")}
+    used = {r.get("fill") for i in range(12) for r in ElementTree.fromstring(swatch(i, bar=True)).iter("rect")}
+    assert {f"url(#{name})" for name in defined} == used - {None}
+
+
+def test_reliability_shows_filled_bins_of_both_conditions() -> None:
+    confidence = [None] * 7 + [0.5 + 0.06 * k for k in range(8)]
+    curves = [
+        ReliabilityCurve("clean", [0.0] * 7 + [0.125] * 8, confidence, confidence, 0.0),
+        ReliabilityCurve("corrupted", [0.0] * 7 + [0.125] * 8, confidence, [None] * 7 + [0.45] * 8, 0.25),
+    ]
+    svg = reliability_chart("m", curves, series=1)
+    root = parse(svg)
+    assert len(classes(root, "circle", "hollow")) == len(classes(root, "circle", "full")) == 8
+    assert "ECE clean 0.000 · corrupted 0.250" in svg
+    assert "accuracy 0.450, 12.50% of pixels" in svg
+
+
+def test_text_is_escaped() -> None:
+    evil = "<script>alert(1)</script>"
+    series = [line(evil, [0.5] * 6)]
+    for svg in (
+        line_chart(evil, POSITIONS, series, y_range=(0, 1), y_label=evil),
+        bar_chart(evil, {evil: [Bar(evil, 0.5)]}, x_range=(0, 1), x_label=evil),
+        reliability_chart(evil, [ReliabilityCurve(evil, [1.0], [0.9], [0.8], 0.1)], series=0),
+        meter(0.5, 0.4, series=0, label=evil),
+    ):
+        assert "<script" not in svg
+        ElementTree.fromstring(svg)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.one_of(st.none(), st.floats(-5, 5, allow_subnormal=False)), max_size=8), st.booleans())
+def test_value_range_holds_all_values(values: list[float | None], zero: bool) -> None:
+    low, high = value_range(values, zero=zero)
+    assert math.isfinite(low)
+    assert low < high
+    known = [v for v in values if v is not None]
+    slack = 1e-6 * max(1.0, high - low)
+    assert all(low - slack <= v <= high + slack for v in known)
+    if zero:
+        assert low <= 0 <= high
