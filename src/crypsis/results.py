@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from .errors import InputError
 from .metrics.calibration import ece_from_bins
 from .metrics.curves import e_curve, f_curve
-from .metrics.robustness import bootstrap_weights
+from .metrics.robustness import aggregate, bootstrap_counts
 from .metrics.segmentation import METRICS
 from .types import Condition
 
@@ -196,10 +196,9 @@ class _Sums:
             for m, model in enumerate(run.models)
             for k, c in enumerate(self.conditions)
         }
-        n = len(rank)
-        # row 0 is the data itself; the others are the bootstrap samples
-        plain = np.full((1, n), 1.0 / n)
-        self.weights = np.concatenate([plain, bootstrap_weights(n, samples=_SAMPLES, seed=int(run.plan["seed"]))])
+        # row 0 is the data itself, every image once; the others are the bootstrap samples
+        samples = bootstrap_counts(len(rank), samples=_SAMPLES, seed=int(run.plan["seed"]))
+        self.counts = np.concatenate([np.ones((1, len(rank)), np.uint16), samples])
         width = len(SCORES) + 3 * _BINS
         self.means = np.zeros((len(run.models), 1 + _SAMPLES, len(self.conditions), width))
         self.curves = np.zeros((len(run.models), len(self.conditions), 2, 256))
@@ -218,7 +217,7 @@ class _Sums:
         scores = [table[name].to_numpy()[:, None] for name in SCORES]
         bins = [_matrix(table[name], _BINS) for name in ("ece_count", "ece_confidence", "ece_correct")]
         values[model, image, condition] = np.concatenate([*scores, *bins], axis=1)
-        weights = self.weights[:, [self.rank[name] for name in names]]
+        weights = self.counts[:, [self.rank[name] for name in names]] / len(self.rank)
         for m, block in enumerate(values):
             self.means[m] += (weights @ block.reshape(len(names), -1)).reshape(self.means.shape[1:])
         histograms = [_matrix(table[f"histogram_{part}"], 256) for part in ("object", "background")]
@@ -237,31 +236,24 @@ class _Sums:
         return self._tables(stacks) | {"reliability": self._reliability(bins[0])}
 
     def _tables(self, stacks: Mapping[str, NDArray[np.float64]]) -> dict[str, Any]:
+        """Return every mean of every metric, given as [samples, conditions]."""
         entries = list(self.run.plan["entries"])
-        severities = sorted({c.severity for c in self.conditions} - {0})
-        columns = {
-            "conditions": {str(c): [k] for k, c in enumerate(self.conditions)},
-            "entries": {e: [k for k, c in enumerate(self.conditions) if c.entry == e] for e in entries},
-            "severities": {str(s): [k for k, c in enumerate(self.conditions) if c.severity == s] for s in severities},
-            "all": {"corrupted": [k for k, c in enumerate(self.conditions) if c.severity]},
-        }
-        tables: dict[str, Any] = {
-            kind: {
-                label: {metric: _interval(stack[:, picked].mean(axis=1)) for metric, stack in stacks.items()}
-                for label, picked in groups.items()
-            }
-            for kind, groups in columns.items()
-        }
-        corrupted = columns["all"]["corrupted"]
-        tables["corrupted"] = tables.pop("all")["corrupted"]
-        tables["delta"] = {
-            metric: _interval(stack[:, corrupted].mean(axis=1) - stack[:, 0]) for metric, stack in stacks.items()
-        }
-        tables["retention"] = {
-            metric: _interval(_ratio(stack[:, corrupted].mean(axis=1), stack[:, 0]))
-            for metric, stack in stacks.items()
-            if metric in METRICS and METRICS[metric].higher_is_better
-        }
+        tables: dict[str, Any] = {"conditions": {str(c): {} for c in self.conditions}}
+        tables |= {"entries": {e: {} for e in entries}, "severities": {}}
+        tables |= {"corrupted": {}, "delta": {}, "retention": {}}
+        for metric, stack in stacks.items():
+            result = aggregate(stack[:, 0], stack[:, 1:].reshape(len(stack), len(entries), -1))
+            for k, condition in enumerate(self.conditions):
+                tables["conditions"][str(condition)][metric] = _interval(stack[:, k])
+            for k, entry in enumerate(entries):
+                tables["entries"][entry][metric] = _interval(result.by_corruption[:, k])
+            assert result.by_severity is not None
+            for k in range(result.by_severity.shape[1]):
+                tables["severities"].setdefault(str(k + 1), {})[metric] = _interval(result.by_severity[:, k])
+            tables["corrupted"][metric] = _interval(result.corrupted)
+            tables["delta"][metric] = _interval(result.delta)
+            if METRICS[metric].higher_is_better:
+                tables["retention"][metric] = _interval(result.retention)
         return tables
 
     def _reliability(self, bins: NDArray[np.float64]) -> dict[str, Any]:
@@ -286,11 +278,6 @@ def _matrix(column: pa.ChunkedArray, width: int) -> NDArray[np.float64]:
 def _means(total: NDArray[np.float64], count: NDArray[np.float64]) -> list[float | None]:
     """Return each bin's mean, None where it is empty."""
     return [float(t / n) if n > 0 else None for t, n in zip(total, count, strict=True)]
-
-
-def _ratio(numerator: NDArray[np.float64], denominator: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Divide; a ratio to zero is undefined and marked NaN, which `_interval` turns into None."""
-    return np.divide(numerator, denominator, out=np.full_like(numerator, np.nan), where=denominator > 0)
 
 
 def _interval(samples: NDArray[np.float64]) -> Interval:

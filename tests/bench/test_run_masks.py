@@ -91,7 +91,7 @@ def _members(session: int) -> list[int]:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc to see that no worker is left behind")
 def test_killed_three_times_and_resumed(make_set: Callable[..., Path], tmp_path: Path) -> None:
-    data = make_set(24)
+    data = make_set(60)
     (tmp_path / "slow.py").write_text(SLOW_MODEL)
     command = [sys.executable, "-m", "crypsis", "bench", "cod10k-c", "--data", str(data), "--workers", "2", "-q"]
     command += ["--model", "python:slow:look", "--model", "saliency", "--out"]
@@ -111,7 +111,7 @@ def test_killed_three_times_and_resumed(make_set: Callable[..., Path], tmp_path:
         while _members(process.pid) and time.monotonic() < deadline:
             time.sleep(0.05)
         assert not _members(process.pid), "workers outlived their parent"
-    assert 3 <= seen < 24 / UNIT_IMAGES
+    assert 3 <= seen < 60 / UNIT_IMAGES
     assert subprocess.run([*command, str(run)], cwd=tmp_path, check=False).returncode == 0
     undisturbed = tmp_path / "undisturbed"
     assert subprocess.run([*command, str(undisturbed)], cwd=tmp_path, check=False).returncode == 0
