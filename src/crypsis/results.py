@@ -132,6 +132,16 @@ class RunFolder:
         for start in range(0, len(parts), _BATCH_PARTS):
             yield pa.concat_tables([pq.read_table(p, columns=columns) for p in parts[start : start + _BATCH_PARTS]])
 
+    def progress(self) -> tuple[list[str], dict[str, str]]:
+        """Return the images that are done, in order, and of those the failed ones with a reason."""
+        done: dict[str, None] = {}
+        failed: dict[str, str] = {}
+        for table in self.tables(["image", "status", "error"]):
+            done.update(dict.fromkeys(table["image"].to_pylist()))
+            bad = table.filter(pc.equal(table["status"], "failed"))
+            failed.update(zip(bad["image"].to_pylist(), bad["error"].to_pylist(), strict=True))
+        return list(done), failed
+
     def summary(self) -> dict[str, Any]:
         """Read summary.json, or make the summary from the parts when it is absent or older than they are."""
         file = self.path / "summary.json"
@@ -159,12 +169,7 @@ def summarize(run: RunFolder) -> dict[str, Any]:
     Raises:
         InputError: nothing was scored.
     """
-    failed: dict[str, str] = {}
-    images: list[str] = []
-    for table in run.tables(["image", "status", "error"]):
-        images += table["image"].unique().to_pylist()
-        bad = table.filter(pc.equal(table["status"], "failed"))
-        failed.update(zip(bad["image"].to_pylist(), bad["error"].to_pylist(), strict=True))
+    images, failed = run.progress()
     kept = [image for image in images if image not in failed]
     if not kept:
         reason = next(iter(failed.values()), "no part is done yet")

@@ -176,6 +176,8 @@ def test_bench_tables_report_gallery(make_set: Callable[..., Path], tmp_path: Pa
     assert again.exit_code == 0
     assert again.stdout == result.stdout
     assert run(*command, "--seed", 1).exit_code == 2
+    shown = run("status", out)
+    assert (shown.exit_code, shown.stdout) == (0, f"{out}: 5 of 5 images done, 0 of them failed.\n")
     for style, mark in (("markdown", "| saliency"), ("latex", r"\toprule"), ("csv", "saliency,")):
         shown = run("tables", out, "--format", style)
         assert shown.exit_code == 0
@@ -197,6 +199,9 @@ def test_bench_with_a_bad_image_exits_3(make_set: Callable[..., Path], tmp_path:
     assert result.exit_code == 3
     assert "animal-02" in result.output
     assert "incomplete" in result.output.lower()
+    shown = run("status", tmp_path / "run")
+    assert shown.exit_code == 3
+    assert "animal-02: " in shown.stdout
     assert "incomplete" in (tmp_path / "run" / "report.html").read_text("utf-8").lower()
 
 

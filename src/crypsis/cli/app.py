@@ -383,6 +383,20 @@ def report(
     _say(f"Open {out}", quiet=quiet)
 
 
+@command(app, "status")
+def status(run: Annotated[Path, typer.Argument(help="A run folder.", metavar="RUN")]) -> int:
+    """Say how much of a run is done."""
+    from ..results import RunFolder
+
+    folder = RunFolder.open(run)
+    done, failed = folder.progress()
+    planned = folder.plan["dataset"]["images"]
+    print(f"{run}: {len(done)} of {planned} images done, {len(failed)} of them failed.")
+    for image, reason in failed.items():
+        print(f"failed: {image}: {reason}")
+    return 0 if len(done) == planned and not failed else 3
+
+
 @command(app, "demo")
 def demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="The run folder.")] = Path("runs/demo"),
