@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..seeds import rng_for
@@ -30,7 +34,9 @@ class Entry:
         effect: what one sees.
         group: the canonical group.
         source: where operator and parameters are defined.
-        moves_pixels: True where labels no longer lie on the object they were drawn for.
+        field: where the content of each output pixel comes from, for rows that move content: a function
+            (height, width, **parameters, rng) → float32 H×W×2 of source coordinates (x, y) in pixels, drawn from
+            `rng` as the operator draws. None where content stays in place.
         monotone: True where a higher severity is measurably stronger.
         aliases: other terms that mean this row.
         note: what a user of the numbers should know.
@@ -46,11 +52,11 @@ class Entry:
     effect: Effect
     group: Group
     source: str
-    moves_pixels: bool = False
+    field: Callable[..., NDArray[np.float32]] | None = None
     monotone: bool = True
     aliases: tuple[str, ...] = ()
     note: str = ""
-    random: bool = field(init=False)
+    random: bool = dataclasses.field(init=False)
     """Whether the operator draws random numbers (read off its signature)."""
 
     def __post_init__(self) -> None:
@@ -71,6 +77,11 @@ class Entry:
         return self.name.partition("/")[0]
 
     @property
+    def moves_pixels(self) -> bool:
+        """Whether labels may no longer lie on the object they were drawn for."""
+        return self.field is not None
+
+    @property
     def severities(self) -> tuple[int, ...]:
         """The native severities, `(1, 2, 3, 4, 5)`."""
         return tuple(range(1, len(self.parameters) + 1))
@@ -89,10 +100,36 @@ class Entry:
             InputError: `severity` is not one of 1..5.
         """
         check_image(image)
+        return self.operator(image, **self._arguments(severity, seed, image_key))
+
+    def source_of(
+        self, height: int, width: int, severity: int, *, seed: int, image_key: str
+    ) -> NDArray[np.float32] | None:
+        """Return where the content of each pixel of `degrade`'s output comes from.
+
+        Args:
+            height: of the image, in pixels.
+            width: of the image, in pixels.
+            severity: 1..5.
+            seed: the run's seed.
+            image_key: the image's name inside its data set.
+
+        Returns:
+            float32 H×W×2, source coordinates (x, y) in pixels of the clean image; None where nothing moves.
+
+        Raises:
+            InputError: `severity` is not one of 1..5.
+        """
+        if self.field is None:
+            return None
+        return self.field(height, width, **self._arguments(severity, seed, image_key))
+
+    def _arguments(self, severity: int, seed: int, image_key: str) -> dict[str, Any]:
+        """Return the operator's keyword arguments at a severity, with its generator if it takes one."""
         whole = hasattr(severity, "__index__") and not isinstance(severity, bool)
         if not whole or severity not in self.severities:
             raise InputError(f"{self.name} has severities 1 to {len(self.parameters)}; got {severity!r}.")
         values = dict(self.parameters[int(severity) - 1])
         if self.random:
             values["rng"] = rng_for(seed, image_key, self.name)
-        return self.operator(image, **values)
+        return values
