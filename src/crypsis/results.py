@@ -6,6 +6,7 @@ dataset-level number (pooled calibration error, maximum of an averaged curve, an
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from .metrics.robustness import aggregate, bootstrap_counts
 from .metrics.segmentation import METRICS
 from .types import Condition
 
-__all__ = ["PARTS", "RECORD_SCHEMA", "RUN_SCHEMA", "SCORES", "SUMMARY_SCHEMA", "RunFolder", "summarize"]
+__all__ = ["PARTS", "RECORD_SCHEMA", "RUN_SCHEMA", "SCORES", "SUMMARY_SCHEMA", "RunFolder", "RunProgress", "summarize"]
 
 PARTS = "parts"
 RUN_SCHEMA = "crypsis.run/1"
@@ -101,9 +102,13 @@ class RunFolder:
             raise InputError(f"{path}: no run is here (run.json is missing); give the folder named by --out.") from None
         except (OSError, ValueError) as error:
             raise InputError(f"{file}: cannot be read ({error}).") from error
-        if content.get("schema") != RUN_SCHEMA:
-            raise InputError(f"{file}: has schema {content.get('schema')!r}; this version reads {RUN_SCHEMA!r}.")
-        return cls(path, content["plan"], tuple(content["sessions"]))
+        schema = content.get("schema") if isinstance(content, dict) else None
+        if schema != RUN_SCHEMA:
+            raise InputError(f"{file}: has schema {schema!r}; this version reads {RUN_SCHEMA!r}.")
+        try:
+            return cls(path, content["plan"], tuple(content["sessions"]))
+        except (KeyError, TypeError) as error:
+            raise InputError(f"{file}: is damaged ({error} is missing); the run cannot be used.") from error
 
     @property
     def name(self) -> str:
@@ -127,63 +132,114 @@ class RunFolder:
         return sorted((self.path / PARTS).glob("*.parquet"))
 
     def tables(self, columns: list[str] | None = None) -> Iterator[pa.Table]:
-        """Yield the rows, a few parts at a time, so that memory does not grow with the run."""
+        """Yield the rows, a few parts at a time, so that memory does not grow with the run.
+
+        Raises:
+            InputError: a part is damaged.
+        """
         parts = self.parts()
         for start in range(0, len(parts), _BATCH_PARTS):
-            yield pa.concat_tables([pq.read_table(p, columns=columns) for p in parts[start : start + _BATCH_PARTS]])
+            yield pa.concat_tables([_read(part, columns) for part in parts[start : start + _BATCH_PARTS]])
 
-    def progress(self) -> tuple[list[str], dict[str, str]]:
-        """Return the images that are done, in order, and of those the failed ones with a reason."""
+    def progress(self) -> RunProgress:
+        """Look through the parts; see `RunProgress`."""
         done: dict[str, None] = {}
-        failed: dict[str, str] = {}
-        for table in self.tables(["image", "status", "error"]):
+        failed: dict[str, dict[str, str]] = {model: {} for model in self.models}
+        odd: dict[str, list[str]] = {"empty": [], "full": []}
+        first = self.models[0]
+        for table in self.tables(["image", "model", "severity", "status", "error", "foreground", "height", "width"]):
             done.update(dict.fromkeys(table["image"].to_pylist()))
-            bad = table.filter(pc.equal(table["status"], "failed"))
-            failed.update(zip(bad["image"].to_pylist(), bad["error"].to_pylist(), strict=True))
-        return list(done), failed
+            for row in table.filter(pc.equal(table["status"], "failed")).to_pylist():
+                failed[row["model"]].setdefault(row["image"], row["error"])
+            clean = table.filter(pc.and_(pc.equal(table["severity"], 0), pc.equal(table["model"], first)))
+            for row in clean.to_pylist():
+                if row["foreground"] == 0:
+                    odd["empty"].append(row["image"])
+                elif row["foreground"] is not None and row["foreground"] == row["height"] * row["width"]:
+                    odd["full"].append(row["image"])
+        return RunProgress(tuple(done), failed, tuple(odd["empty"]), tuple(odd["full"]))
 
     def summary(self) -> dict[str, Any]:
-        """Read summary.json, or make the summary from the parts when it is absent or older than they are."""
-        file = self.path / "summary.json"
-        parts = self.parts()
-        if file.exists() and all(file.stat().st_mtime_ns >= part.stat().st_mtime_ns for part in parts):
-            content = json.loads(file.read_text("utf-8"))
-            if content.get("schema") == SUMMARY_SCHEMA:
+        """Read summary.json, or make the summary when it is absent, damaged, or of other parts than are there."""
+        try:
+            content = json.loads((self.path / "summary.json").read_text("utf-8"))
+            if content["schema"] == SUMMARY_SCHEMA and content["parts"] == self.parts_digest():
                 return dict(content)
+        except (OSError, ValueError, KeyError, TypeError):
+            pass  # it holds nothing that the parts do not
         return summarize(self)
+
+    def parts_digest(self) -> str:
+        """Return a digest of the names and sizes of the parts: whether a summary is of these."""
+        text = "\n".join(f"{part.name} {part.stat().st_size}" for part in self.parts())
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class RunProgress:
+    """How far a run is.
+
+    Attributes:
+        images: images whose part is there, in order.
+        failed: model → image → reason, for images that failed under at least one condition.
+        empty_masks: images whose mask has no object.
+        full_masks: images whose mask is all object.
+    """
+
+    images: tuple[str, ...]
+    failed: Mapping[str, Mapping[str, str]]
+    empty_masks: tuple[str, ...]
+    full_masks: tuple[str, ...]
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Image → reason, over all models."""
+        return {image: reason for by_image in self.failed.values() for image, reason in by_image.items()}
+
+
+def _read(part: Path, columns: list[str] | None) -> pa.Table:
+    try:
+        return pq.read_table(part, columns=columns)
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"{part}: is damaged ({error}); give the bench command again to make it anew.") from error
 
 
 def summarize(run: RunFolder) -> dict[str, Any]:
     """Reduce a run's rows to means with 95% bootstrap intervals over images.
 
-    An image that failed under any condition or model is left out of every mean, so that all numbers are over
-    the same images. Conditions weigh alike: corrupted means are over entries × severities, as in COD10K-C,
-    Table 2. The interval is the 2.5–97.5% range over resamplings of the images, drawn once and used for all
-    conditions and models, so that differences are paired.
+    For each model, an image that failed under any condition is left out of all its means, so that clean and
+    corrupted are over the same images. Conditions weigh alike: corrupted means are over entries × severities, as
+    in COD10K-C, Table 2. The interval is the 2.5–97.5% range over resamplings of the images, drawn once and used
+    for all conditions and models, so that differences are paired.
 
     Returns:
-        JSON values: `complete`, `images` (planned), `scored`, `failed` (image → reason), and per model
-        `conditions`, `entries` (mean over severities), `severities` (mean over entries), `corrupted`, `delta`,
-        `retention`, each metric → `Interval`; `reliability` (pooled bins of clean and corrupted).
+        JSON values: `complete`, `images` (planned), `scored` (for all models), `failed` (image → reason),
+        `empty_masks` and `full_masks` (images), `parts` (a digest), and per model `scored`, `conditions`,
+        `entries` (mean over severities), `severities` (mean over entries), `corrupted`, `delta`, `retention`, each
+        metric → `Interval`, and `reliability` (pooled bins of clean and corrupted). A model of which no image
+        could be scored is None.
 
     Raises:
         InputError: nothing was scored.
     """
-    images, failed = run.progress()
-    kept = [image for image in images if image not in failed]
-    if not kept:
+    progress = run.progress()
+    failed = progress.failures
+    if all(len(progress.failed[model]) == len(progress.images) for model in run.models):
         reason = next(iter(failed.values()), "no part is done yet")
         raise InputError(f"{run.path}: nothing was scored ({reason}).")
-    sums = _Sums(run, {image: index for index, image in enumerate(kept)})
+    sums = _Sums(run, progress)
     for table in run.tables():
         sums.add(table)
     planned = int(run.plan["dataset"]["images"])
     return {
         "schema": SUMMARY_SCHEMA,
-        "complete": len(images) == planned and not failed,
+        "complete": len(progress.images) == planned and not failed,
         "images": planned,
-        "scored": len(kept),
+        "scored": len(progress.images) - len(failed),
         "failed": failed,
+        "empty_masks": list(progress.empty_masks),
+        "full_masks": list(progress.full_masks),
+        "parts": run.parts_digest(),
         "samples": _SAMPLES,
         "models": {model: sums.summary(index) for index, model in enumerate(run.models)},
     }
@@ -192,53 +248,60 @@ def summarize(run: RunFolder) -> dict[str, Any]:
 class _Sums:
     """Weighted sums over images of everything a summary needs, for the data and for each bootstrap sample."""
 
-    def __init__(self, run: RunFolder, rank: dict[str, int]) -> None:
+    def __init__(self, run: RunFolder, progress: RunProgress) -> None:
         self.run = run
-        self.rank = rank
+        self.rank = {image: index for index, image in enumerate(progress.images)}
         self.conditions = run.conditions
         self.cell = {
             (model, c.entry, c.severity): (m, k)
             for m, model in enumerate(run.models)
             for k, c in enumerate(self.conditions)
         }
+        self.usable = np.array([[i not in progress.failed[m] for i in progress.images] for m in run.models])
         # row 0 is the data itself, every image once; the others are the bootstrap samples
-        samples = bootstrap_counts(len(rank), samples=_SAMPLES, seed=int(run.plan["seed"]))
-        self.counts = np.concatenate([np.ones((1, len(rank)), np.uint16), samples])
+        samples = bootstrap_counts(len(self.rank), samples=_SAMPLES, seed=int(run.plan["seed"]))
+        self.counts = np.concatenate([np.ones((1, len(self.rank)), np.uint16), samples])
         width = len(SCORES) + 3 * _BINS
-        self.means = np.zeros((len(run.models), 1 + _SAMPLES, len(self.conditions), width))
+        self.sums = np.zeros((len(run.models), 1 + _SAMPLES, len(self.conditions), width))
         self.curves = np.zeros((len(run.models), len(self.conditions), 2, 256))
 
     def add(self, table: pa.Table) -> None:
         """Add the rows of a few images."""
-        table = table.filter(pc.is_in(table["image"], pa.array(list(self.rank))))
-        if not table.num_rows:
-            return
-        names = table["image"].unique().to_pylist()
-        place = {name: i for i, name in enumerate(names)}
-        image = [place[name] for name in table["image"].to_pylist()]
+        table = table.filter(pc.equal(table["status"], "ok"))
         cells = zip(*(table[c].to_pylist() for c in ("model", "entry", "severity")), strict=True)
-        model, condition = np.array([self.cell[cell] for cell in cells]).T
-        values = np.zeros((len(self.run.models), len(names), *self.means.shape[2:]))
+        model, condition = np.array([self.cell[cell] for cell in cells], np.intp).reshape(-1, 2).T
+        image = np.array([self.rank[name] for name in table["image"].to_pylist()], np.intp)
+        keep = self.usable[model, image]
+        if not keep.any():
+            return
+        table, model, condition, image = table.filter(pa.array(keep)), model[keep], condition[keep], image[keep]
+        ranks, place = np.unique(image, return_inverse=True)
+        values = np.zeros((len(self.run.models), len(ranks), *self.sums.shape[2:]))
         scores = [table[name].to_numpy()[:, None] for name in SCORES]
         bins = [_matrix(table[name], _BINS) for name in ("ece_count", "ece_confidence", "ece_correct")]
-        values[model, image, condition] = np.concatenate([*scores, *bins], axis=1)
-        weights = self.counts[:, [self.rank[name] for name in names]] / len(self.rank)
+        values[model, place, condition] = np.concatenate([*scores, *bins], axis=1)  # what is not usable stays 0
+        weights = self.counts[:, ranks].astype(np.float64)
         for m, block in enumerate(values):
-            self.means[m] += (weights @ block.reshape(len(names), -1)).reshape(self.means.shape[1:])
+            self.sums[m] += (weights @ block.reshape(len(ranks), -1)).reshape(self.sums.shape[1:])
         histograms = [_matrix(table[f"histogram_{part}"], 256) for part in ("object", "background")]
         np.add.at(self.curves, (model, condition, 0), f_curve(*histograms))
         np.add.at(self.curves, (model, condition, 1), e_curve(*histograms))
 
-    def summary(self, m: int) -> dict[str, Any]:
-        """Return one model's summary."""
-        means = self.means[m]  # samples × conditions × columns
+    def summary(self, m: int) -> dict[str, Any] | None:
+        """Return one model's summary; None if no image could be scored."""
+        scored = int(self.usable[m].sum())
+        if scored == 0:
+            return None
+        weights = self.counts @ self.usable[m].astype(np.float64)
+        drawn = weights > 0  # a sample may hold none of a few usable images
+        means = self.sums[m][drawn] / weights[drawn][:, None, None]  # samples × conditions × columns
         bins = means[:, :, len(SCORES) :].reshape(*means.shape[:2], 3, _BINS)
         stacks: dict[str, NDArray[np.float64]] = {name: means[:, :, i] for i, name in enumerate(SCORES)}
         ece, gap = ece_from_bins(bins[:, :, 0], bins[:, :, 1], bins[:, :, 2])
         stacks |= {"ece_pooled": ece, "ece_signed_gap": gap}
-        peaks = (self.curves[m] / len(self.rank)).max(axis=2)
+        peaks = (self.curves[m] / scored).max(axis=2)
         stacks |= {"f_max": peaks[None, :, 0], "e_max": peaks[None, :, 1]}
-        return self._tables(stacks) | {"reliability": self._reliability(bins[0])}
+        return {"scored": scored, **self._tables(stacks), "reliability": self._reliability(bins[0])}
 
     def _tables(self, stacks: Mapping[str, NDArray[np.float64]]) -> dict[str, Any]:
         """Return every mean of every metric, given as [samples, conditions]."""

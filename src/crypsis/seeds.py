@@ -28,7 +28,7 @@ def rng_for(seed: int, image_key: str, entry: str) -> np.random.Generator:
         A fresh `numpy.random.Generator` over SFC64, whose 256-bit seed is BLAKE2b of the three names.
     """
     name = "\0".join((str(int(seed)), unicodedata.normalize("NFC", image_key), entry))
-    digest = hashlib.blake2b(name.encode("utf-8", "surrogateescape"), digest_size=32).digest()
+    digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=32).digest()
     return np.random.Generator(np.random.SFC64(int.from_bytes(digest, "little")))
 
 

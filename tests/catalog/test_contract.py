@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+from collections import Counter
 from itertools import pairwise
 
 import numpy as np
@@ -52,8 +53,11 @@ def degrade(entry: Entry, severity: int, image: np.ndarray, seed: int = 0, key: 
 
 
 def test_number_of_entries() -> None:
-    assert len(ENTRIES) == 8
-    assert len({e.name for e in ENTRIES}) == 8
+    assert len(ENTRIES) == 68
+    assert len({e.name for e in ENTRIES}) == 68
+    families = Counter(e.family for e in ENTRIES)
+    assert families == {"imagenet-c": 19, "arniqa": 24, "real-camera": 17, "cod10k-c": 8}
+    assert [e.name for e in ENTRIES if e.extra] == ["real-camera/synchronization_exceptions"]
 
 
 @each_entry
@@ -96,7 +100,12 @@ def test_other_names_other_bytes(entry: Entry, severity: int) -> None:
         degrade(entry, severity, NATURAL, seed, key).tobytes()
         for seed, key in ((0, "a/b"), (1, "a/b"), (-1, "a/b"), (0, "a/c"), (0, "b/a"))
     ]
-    assert len(set(results)) == len(results)
+    if (entry.name, severity) == ("arniqa/motionblur", 1):  # changes nothing
+        assert set(results) == {NATURAL.tobytes()}
+    elif (entry.name, severity) in (("arniqa/colorshift", 1), ("arniqa/colorshift", 2)):  # few whole-pixel shifts
+        assert len(set(results)) > 2
+    else:
+        assert len(set(results)) == len(results)
 
 
 @pytest.mark.parametrize("entry", [e for e in ENTRIES if not e.random], ids=lambda e: e.name)
@@ -125,15 +134,23 @@ def test_another_process_gives_the_same_bytes() -> None:
         for _ in range(2)
     ]
     assert outputs[0] == outputs[1]
-    assert len(set(outputs[0].split())) == 40
+    assert len(set(outputs[0].split())) > 4.5 * len(ENTRIES)  # a few rows have levels that change nothing
 
 
 @each_random_entry
 def test_severities_share_their_field(entry: Entry) -> None:
-    gray = np.full((200, 260, 3), 100, np.uint8)
-    changes = [degrade(entry, s, gray).astype(float) for s in SEVERITIES]
-    for mild, strong in pairwise(changes):
-        assert np.corrcoef(mild.ravel(), strong.ravel())[0, 1] > 0.75
+    image = make_natural(200, 260, seed=3)
+
+    def distance(other: str) -> np.ndarray:
+        """How far severity s + 1 of an image is from severity s of it under another key, for s = 1..4."""
+        pairs = [
+            [degrade(entry, s, image, 0, k).astype(float) - degrade(entry, s + 1, image, 0, k + other) for k in "abc"]
+            for s in SEVERITIES[:-1]
+        ]
+        return np.abs(pairs).mean(axis=(1, 2, 3, 4))
+
+    ratio = distance("") / distance("x")
+    assert ratio.mean() < 0.95, ratio
 
 
 @pytest.mark.parametrize("entry", [e for e in ENTRIES if e.monotone], ids=lambda e: e.name)
@@ -141,7 +158,7 @@ def test_severities_share_their_field(entry: Entry) -> None:
 def test_monotone_entries_grow_in_strength(entry: Entry, seed: int) -> None:
     image = make_natural(240, 320, seed)
     errors = [float(np.mean((degrade(entry, s, image).astype(float) - image) ** 2)) for s in SEVERITIES]
-    assert errors[0] > 0
+    assert (errors[0] > 0) != (entry.name in ("arniqa/gaublur", "arniqa/motionblur"))  # level 1 is the identity
     assert all(a < b for a, b in pairwise(errors)), errors
 
 

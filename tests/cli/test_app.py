@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -75,6 +78,8 @@ def test_public_names() -> None:
         (("degrade", "{image}", "out.png", "--op", "cod10k-c/fogg"), 2, "did you mean 'fog'?"),
         (("degrade", "{image}", "out.png", "--op", "cod10k-c/fog", "--severity", "0"), 2, "Severities are 1 to 5"),
         (("degrade", "{image}", "out.png", "--op", "cod10k-c/fog", "--severity", "6"), 2, "Severities are 1 to 5"),
+        (("degrade", "{image}", "out.png", "--op", "cod10k-c/fog", "--severity", "1-99999999999"), 2, "1 to 5"),
+        (("bench", "cod10k-c", "--data", "demo", "--model", "saliency", "-o", "r", "--seed", str(2**63)), 2, "64 bits"),
         (("degrade", "{image}", "out.png", "--op", "cod10k-c/fog", "--severity", "mild"), 2, "Severities are 1 to 5"),
         (("degrade", "{image}", "out.png", "--op", "cod10k-c/fog", "--severity", "1-5"), 2, "must be a folder"),
         (("degrade", "{image}", "out", "--op", "cod10k-c/fog", "--format", "gif"), 2, "cannot be written"),
@@ -167,7 +172,7 @@ def test_degrade_refuses_two_images_for_one_file(tmp_path: Path) -> None:
 
 def test_bench_tables_report_gallery(make_set: Callable[..., Path], tmp_path: Path) -> None:
     data, out = make_set(5), tmp_path / "run"
-    command = ("bench", "cod10k-c", "--data", data, "--model", "saliency", "--out", out, "--workers", 1)
+    command = ("bench", "cod10k-c", "--data", data, "--model", "saliency", "--out", out, "--workers", 1, "-q")
     result = run(*command)
     assert result.exit_code == 0, result.output
     assert "Retention" in result.stdout
@@ -178,17 +183,139 @@ def test_bench_tables_report_gallery(make_set: Callable[..., Path], tmp_path: Pa
     assert run(*command, "--seed", 1).exit_code == 2
     shown = run("status", out)
     assert (shown.exit_code, shown.stdout) == (0, f"{out}: 5 of 5 images done, 0 of them failed.\n")
-    for style, mark in (("markdown", "| saliency"), ("latex", r"\toprule"), ("csv", "saliency,")):
+    for style, mark in (("markdown", "| saliency"), ("latex", r"\toprule"), ("csv", "run,saliency,clean,dice,")):
         shown = run("tables", out, "--format", style)
         assert shown.exit_code == 0
         assert mark in shown.stdout
-    summary = json.loads(run("tables", out, "--json").stdout)["run"]
+    summary = json.loads(run("tables", out, "--json").stdout)[str(out)]
     assert summary["complete"] is True
+    rows = list(csv.DictReader(io.StringIO(run("tables", out, "-f", "csv").stdout)))
+    value = next(r for r in rows if (r["images"], r["metric"]) == ("cod10k-c/rain@3", "dice"))
+    dice = summary["models"]["saliency"]["conditions"]["cod10k-c/rain@3"]["dice"]["value"]
+    assert float(value["value"]) == pytest.approx(dice, abs=1e-6)
+    assert (value["scored"], value["planned"], value["complete"]) == ("5", "5", "true")
     assert run("report", out, "-o", tmp_path / "page.html").exit_code == 0
     assert "saliency" in (tmp_path / "page.html").read_text("utf-8")
     image = data / "Imgs" / "animal-00.png"
     assert run("gallery", image, "-o", tmp_path / "gallery.html").exit_code == 0
     assert (tmp_path / "gallery.html").read_text("utf-8").count("data:image/webp") >= 41
+
+
+PICKY = '''
+import numpy as np
+
+def dark(image):
+    """Fail on images darker than gray 40."""
+    if image.mean() < 40:
+        raise ValueError("too dark")
+    return np.full(image.shape[:2], 0.2)
+
+def loud(image):
+    print("hello stdout")
+    return np.full(image.shape[:2], 0.2)
+
+def leave(image):
+    raise SystemExit(7)
+'''
+
+
+def test_a_model_that_fails_leaves_the_others_alone(
+    make_set: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "picky_model.py").write_text(PICKY)
+    arguments = ("--data", make_set(5), "--model", "python:picky_model:dark", "--model", "saliency", "-q")
+    result = run("bench", "cod10k-c", *arguments, "--out", "run", "--workers", 1, "--json")
+    assert result.exit_code == 3, result.output
+    summary = json.loads(result.stdout)["run"]
+    assert (summary["complete"], summary["scored"], summary["models"]["dark"]) == (False, 0, None)
+    assert summary["models"]["saliency"]["scored"] == 5
+    assert "dark scored no image" in run("tables", "run").stdout
+
+
+def test_what_a_model_prints_is_not_a_result(
+    make_set: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "picky_models.py").write_text(PICKY)
+    arguments = ("--data", make_set(2), "--out", "run", "--workers", 1, "--json", "-q")
+    result = run("bench", "cod10k-c", *arguments, "--model", "python:picky_models:loud")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["run"]["complete"] is True
+    result = run("bench", "cod10k-c", *arguments, "--model", "python:picky_models:leave")
+    assert result.exit_code == 2
+    assert "picky_models:leave raised SystemExit" in result.output
+
+
+def test_an_image_too_long_for_an_operator_is_one_failure(make_set: Callable[..., Path], tmp_path: Path) -> None:
+    data = make_set(3)
+    write_image(data / "Imgs" / "long.png", np.full((1, 65_600, 3), 90, np.uint8))
+    write_image(data / "GT" / "long.png", np.full((1, 65_600), 255, np.uint8))
+    arguments = ("--data", data, "--model", "saliency", "--out", tmp_path / "run", "--workers", 1)
+    result = run("bench", "cod10k-c", *arguments)
+    assert result.exit_code == 3
+    assert "long: JPEG holds sides up to 65500" in result.output
+    assert run("status", tmp_path / "run").stdout.startswith(
+        f"{tmp_path / 'run'}: 4 of 4 images done, 1 of them failed"
+    )
+
+
+def test_damaged_run_folders(make_set: Callable[..., Path], tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    command = ("bench", "cod10k-c", "--data", make_set(5), "--model", "saliency", "--out", out, "--workers", 1, "-q")
+    assert run(*command).exit_code == 0
+    before = run("tables", out).stdout
+    part = sorted((out / "parts").iterdir())[0]
+    part.write_bytes(b"")
+    result = run("tables", out)
+    assert result.exit_code == 2
+    assert "is damaged" in result.output
+    assert run(*command).exit_code == 0
+    assert run("tables", out).stdout == before
+    (out / "summary.json").write_text("{")
+    assert run("tables", out).stdout == before
+    part.unlink()
+    assert "INCOMPLETE" in run("tables", out).stdout  # though a summary of all parts lies there
+    (out / "timing.jsonl").unlink()
+    (out / "timing.jsonl").symlink_to("/dev/full")
+    result = run(*command)
+    assert result.exit_code == 3
+    assert "no space is left" in result.output
+    (out / "run.json").write_text('{"schema": "crypsis.run/1"}')
+    assert run("status", out).exit_code == 2
+
+
+def test_empty_masks_are_named(make_set: Callable[..., Path], tmp_path: Path) -> None:
+    data = make_set(3)
+    write_image(data / "GT" / "animal-01.png", np.zeros((48, 64), np.uint8))
+    arguments = ("--data", data, "--model", "saliency", "--out", tmp_path / "run", "--workers", 1)
+    assert "1 masks are empty (animal-01)" in run("bench", "cod10k-c", *arguments).stdout
+
+
+def test_terminated(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(
+        "import time\nimport numpy as np\ndef look(image):\n"
+        "    time.sleep(0.2)\n    return np.full(image.shape[:2], 0.2)\n"
+    )
+    command = [sys.executable, "-m", "crypsis", "bench", "cod10k-c", "--data", "demo", "--model", "python:slow:look"]
+    process = subprocess.Popen(
+        [*command, "-o", "run", "--workers", "2"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    )
+    while not (tmp_path / "run" / "run.json").exists():
+        time.sleep(0.05)
+    time.sleep(2)  # the workers are at it; a unit takes 30 s
+    process.terminate()
+    _, stderr = process.communicate(timeout=20)
+    assert process.returncode == 143
+    assert stderr.strip() == "crypsis: Terminated. What is done is kept; give the same command again to continue."
+
+
+def test_closed_stdout_is_no_failure() -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m crypsis list | head -1; exit ${{PIPESTATUS[0]}}",
+        shell=True, executable="/bin/bash", capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_bench_with_a_bad_image_exits_3(make_set: Callable[..., Path], tmp_path: Path) -> None:
@@ -212,6 +339,7 @@ def test_validate(make_set: Callable[..., Path]) -> None:
     result = run("validate", data)
     assert result.exit_code == 2
     assert "animal-01" in result.output
+    assert "1 file without a partner" in result.output
 
 
 def test_missing_folder_in_a_real_process(tmp_path: Path) -> None:

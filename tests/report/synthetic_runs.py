@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -124,6 +125,7 @@ def make_run(
         "seed": 0,
         "limit": None,
         "normalize": "raw",
+        "truth": "published",
         "on_size_mismatch": "error",
         "unit_images": 4,
     } | plan
@@ -141,8 +143,11 @@ def make_run(
         "images": images,
         "scored": images - len(failed),
         "failed": failed,
+        "empty_masks": [],
+        "full_masks": [],
+        "parts": hashlib.sha256(b"").hexdigest(),  # as of no parts
         "samples": 1000,
-        "models": dict(models),
+        "models": {name: {"scored": images - len(failed), **scores} for name, scores in models.items()},
     }
     folder.mkdir(parents=True)
     (folder / "run.json").write_text(json.dumps({"schema": RUN_SCHEMA, "plan": full, "sessions": [session]}), "utf-8")

@@ -168,6 +168,7 @@ def test_different_failures_are_not_paired(tmp_path: Path) -> None:
         ({"entries": {**ENTRIES, "cod10k-c/fog": [{"alpha": 0.5}] * 5}}, "cod10k-c/fog"),
         ({"seed": 7}, "seed (0 and 7)"),
         ({"normalize": "minmax"}, "normalize (raw and minmax)"),
+        ({"truth": "aligned"}, "truth (published and aligned)"),
         ({"on_size_mismatch": "resize-mask"}, "on_size_mismatch (error and resize-mask)"),
     ],
 )

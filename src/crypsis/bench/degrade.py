@@ -1,4 +1,4 @@
-"""Degraded copies of files: an image, or a folder of images, at one or more severities."""
+"""Degraded copies of files: an image, or a folder of images, under one degradation or a chain, at severities."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from functools import partial
 from pathlib import Path
 
 from ..catalog import get_entry
+from ..catalog.composition import chain
 from ..catalog.entry import Entry
+from ..datasets.folder import list_images
 from ..errors import ImageError, InputError
 from ..io import IMAGE_SUFFIXES, read_image, write_image
+from .dataset import image_suffix
 from .engines import map_units
 
-__all__ = ["DegradeOutcome", "degrade_files"]
+__all__ = ["DegradeOutcome", "Step", "degrade_files", "parse_step"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +33,54 @@ class DegradeOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """One degradation of a chain.
+
+    Attributes:
+        entry: the row of the catalog.
+        severity: its own severity, or None for the one that is asked of the whole chain.
+    """
+
+    entry: Entry
+    severity: int | None = None
+
+    def __str__(self) -> str:
+        """The name as a part of a path: a slash becomes a dot; `@severity` follows where the step has its own."""
+        name = self.entry.name.replace("/", ".")
+        return name if self.severity is None else f"{name}@{self.severity}"
+
+
+def parse_step(text: str) -> Step:
+    """Read `NAME` or `NAME@SEVERITY`, such as `cod10k-c/fog@2`.
+
+    Raises:
+        UnknownNameError: no degradation has that name.
+        InputError: the severity is not one of 1..5.
+    """
+    name, mark, level = text.partition("@")
+    if mark and level not in ("1", "2", "3", "4", "5"):
+        raise InputError(f"A degradation with its own severity is written NAME@1 to NAME@5; got {text!r}.")
+    return Step(get_entry(name), int(level) if mark else None)
+
+
+_Steps = tuple[tuple[Entry, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class _Job:
-    """One image, its key, and where each severity goes."""
+    """One image, its key, and where it goes under each list of steps."""
 
     source: Path
     key: str
-    targets: tuple[tuple[int, Path], ...]
+    targets: tuple[tuple[_Steps, Path], ...]
 
 
 def degrade_files(
     source: Path,
     target: Path,
     *,
-    op: str,
-    severities: Sequence[int],
+    ops: Sequence[str],
+    severities: Sequence[int] | None = None,
     seed: int = 0,
     image_format: str = "png",
     workers: int = 1,
@@ -55,12 +92,14 @@ def degrade_files(
 
     Args:
         source: an image file, or a folder that is searched for images at any depth.
-        target: a file when `source` is a file and there is one severity; else a folder, filled as
-            `<family>/<term>/<severity>/<path inside source>.<format>`.
-        op: catalog name.
-        severities: native severities, each 1..5.
+        target: a file when `source` is a file and there is one severity; else a folder. One degradation fills
+            `<family>/<term>/<severity>/<path inside source>.<format>`; a chain fills
+            `<family>.<term>+<family>.<term>/<severity>/…`, where a step with its own severity is written
+            `<family>.<term>@<severity>`, and the folder of severities is left out if every step has its own.
+        ops: catalog names, each with or without its own severity (`cod10k-c/fog@2`), in the order of application.
+        severities: native severities, each 1..5, of the steps that have none of their own; 3 if None.
         seed: seed of the random draws; the image key is the path inside `source`, without suffix.
-        image_format: file ending of what is written, when `target` is a folder.
+        image_format: file ending of what is written when `target` is a folder, or `keep` for that of the source.
         workers: number of processes.
         progress: told images done and in all.
 
@@ -68,12 +107,10 @@ def degrade_files(
         InputError: an unknown name, a missing or empty source, a target that cannot be meant.
         IncompleteError: the disk is full or a worker died.
     """
-    entry = get_entry(op)
-    jobs = _jobs(source, target, entry, severities, image_format)
+    conditions = _conditions([parse_step(op) for op in ops], severities)
+    jobs = _jobs(source, target, conditions, image_suffix(image_format))
     written, failures = 0, []
-    for done, (job, reason) in enumerate(
-        map_units(partial(_Worker, entry, seed), jobs, workers=min(workers, len(jobs))), 1
-    ):
+    for done, (job, reason) in enumerate(map_units(partial(_Worker, seed), jobs, workers=min(workers, len(jobs))), 1):
         if reason:
             failures.append((str(job.source), reason))
         else:
@@ -83,49 +120,63 @@ def degrade_files(
     return DegradeOutcome(written, tuple(sorted(failures)))
 
 
-def _jobs(source: Path, target: Path, entry: Entry, severities: Sequence[int], image_format: str) -> list[_Job]:
-    suffix = f".{image_format.lower().lstrip('.')}"
-    if suffix not in IMAGE_SUFFIXES:
-        raise InputError(f"{image_format!r} cannot be written; use {', '.join(s[1:] for s in sorted(IMAGE_SUFFIXES))}.")
+def _conditions(steps: Sequence[Step], severities: Sequence[int] | None) -> list[tuple[str, _Steps]]:
+    """Return the folder and the steps of each condition."""
+    if not steps:
+        raise InputError("Name a degradation, such as --op cod10k-c/fog; `crypsis list` shows them all.")
+    if all(step.severity is not None for step in steps):
+        if severities is not None:
+            raise InputError("Every --op has its own severity (@), so --severity has nothing to say; leave it out.")
+        severities = [0]  # one condition, and no step asks for this
+    fixed = severities == [0]
+    found = []
+    for severity in severities or [3]:
+        rows = tuple((step.entry, severity if step.severity is None else step.severity) for step in steps)
+        if len(steps) == 1:
+            folder = f"{steps[0].entry.name}/{rows[0][1]}"
+        else:
+            name = "+".join(map(str, steps))
+            folder = name if fixed else f"{name}/{severity}"
+        found.append((folder, rows))
+    return found
+
+
+def _jobs(source: Path, target: Path, conditions: Sequence[tuple[str, _Steps]], suffix: str | None) -> list[_Job]:
     if source.is_file():
-        if len(severities) == 1 and target.suffix.lower() in IMAGE_SUFFIXES:
-            return [_Job(source, source.stem, ((severities[0], target),))]
-        images, root = [source], source.parent
+        if len(conditions) == 1 and target.suffix.lower() in IMAGE_SUFFIXES:
+            return [_Job(source, source.stem, ((conditions[0][1], target),))]
+        images = {source.stem: source}
     elif source.is_dir():
-        images, root = _find(source), source
+        images, _ = list_images(source)
         if not images:
             raise InputError(f"{source}: no image is in this folder ({', '.join(sorted(IMAGE_SUFFIXES))}).")
     else:
         raise InputError(f"{source}: no such file or folder.")
     if target.is_file() or target.suffix.lower() in IMAGE_SUFFIXES:
         raise InputError(f"{target}: several files are written, so OUT must be a folder.")
-    jobs: dict[str, _Job] = {}
-    for image in images:
-        relative = image.relative_to(root).with_suffix("")
-        key = relative.as_posix()
-        if key in jobs:
-            raise InputError(f"{image} and {jobs[key].source} would be written to one file; rename one.")
-        jobs[key] = _Job(image, key, tuple((s, target / entry.name / str(s) / f"{key}{suffix}") for s in severities))
-    return list(jobs.values())
-
-
-def _find(folder: Path) -> list[Path]:
-    found = (p for p in folder.rglob("*") if p.suffix.lower() in IMAGE_SUFFIXES and p.is_file())
-    return sorted(p for p in found if not any(part.startswith(".") for part in p.relative_to(folder).parts))
+    if source.is_dir() and target.resolve().is_relative_to(source.resolve()):
+        raise InputError(f"{target} lies inside {source}, whose images are read; choose a place outside.")
+    return [
+        _Job(
+            images[key],
+            key,
+            tuple((steps, target / folder / f"{key}{suffix or images[key].suffix}") for folder, steps in conditions),
+        )
+        for key in sorted(images)
+    ]
 
 
 class _Worker:
     """Degrades images of one process."""
 
-    def __init__(self, entry: Entry, seed: int) -> None:
-        self.entry = entry
+    def __init__(self, seed: int) -> None:
         self.seed = seed
 
     def __call__(self, job: _Job) -> tuple[_Job, str]:
         try:
             image = read_image(job.source)
+            for steps, target in job.targets:
+                write_image(target, chain(image, steps, seed=self.seed, image_key=job.key))
         except ImageError as error:
             return job, str(error)
-        for severity, target in job.targets:
-            write_image(target, self.entry.degrade(image, severity, seed=self.seed, image_key=job.key))
         return job, ""

@@ -21,7 +21,7 @@ from ..models.segmenter import load_model
 from ..results import RunFolder
 from ..types import Condition, Image, Mask, Sample
 from .plan import MaskPlan
-from .run import predict
+from .run import predict, truth_under
 from .store import write_json
 
 __all__ = ["make_pictures"]
@@ -57,7 +57,7 @@ def make_pictures(run: RunFolder, plan: MaskPlan) -> None:
             if isinstance(prediction, CrypsisError):  # it was scored before: files changed in between
                 raise prediction
             gray = np.rint(prediction.probability * 255).astype(np.uint8)
-            views[view] = _outlined(np.repeat(gray[:, :, None], 3, axis=2), sample.mask)
+            views[view] = _outlined(np.repeat(gray[:, :, None], 3, axis=2), truth_under(plan, sample, under))
         worst.append(
             {
                 "image": image,

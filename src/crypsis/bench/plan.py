@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..catalog import list_entries
+from ..catalog.aligned import check_truth
 from ..catalog.entry import Entry
 from ..datasets.masks import Item, MaskDataset, open_masks
 from ..errors import ImageError, InputError, ModelError
@@ -50,6 +51,7 @@ class MaskPlan:
         limit: number of images asked for, or None for all.
         normalize: `raw`, or `minmax` for the min-max habit of some evaluators.
         on_size_mismatch: `error`, or `resize-mask`.
+        truth: `published` (masks stay) or `aligned` (masks move along where a degradation moves content).
     """
 
     benchmark: str
@@ -62,6 +64,7 @@ class MaskPlan:
     limit: int | None = None
     normalize: str = "raw"
     on_size_mismatch: str = "error"
+    truth: str = "published"
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
@@ -91,6 +94,7 @@ class MaskPlan:
             "limit": self.limit,
             "normalize": self.normalize,
             "on_size_mismatch": self.on_size_mismatch,
+            "truth": self.truth,
             "unit_images": UNIT_IMAGES,
         }
 
@@ -104,6 +108,7 @@ def plan_cod10k_c(
     limit: int | None = None,
     normalize: str = "raw",
     on_size_mismatch: str = "error",
+    truth: str = "published",
     include_noncam: bool = False,
     allow_unpaired: bool = False,
 ) -> MaskPlan:
@@ -120,6 +125,7 @@ def plan_cod10k_c(
         limit: take only this many images.
         normalize: `raw` or `minmax`.
         on_size_mismatch: `error` or `resize-mask`.
+        truth: one of `crypsis.catalog.aligned.TRUTHS`.
         include_noncam: keep COD10K's images without camouflaged objects.
         allow_unpaired: go on when images or masks lack their partner.
 
@@ -134,6 +140,9 @@ def plan_cod10k_c(
         raise InputError(f"normalize is 'raw' or 'minmax'; got {normalize!r}.")
     if on_size_mismatch not in ("error", "resize-mask"):
         raise InputError(f"on_size_mismatch is 'error' or 'resize-mask'; got {on_size_mismatch!r}.")
+    check_truth(truth)
+    if not -(2**63) <= seed < 2**63:
+        raise InputError(f"A seed is a whole number of at most 64 bits with sign; got {seed}.")
     dataset = open_masks(data, split=split, include_noncam=include_noncam, allow_unpaired=allow_unpaired)
     if limit is not None:
         dataset = dataset.limit(limit)
@@ -157,6 +166,7 @@ def plan_cod10k_c(
         limit=limit,
         normalize=normalize,
         on_size_mismatch=on_size_mismatch,
+        truth=truth,
     )
 
 

@@ -13,17 +13,19 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..catalog.aligned import align_mask
 from ..datasets.masks import Item
 from ..errors import CrypsisError, IncompleteError, InputError
+from ..io import discard_leftovers
 from ..metrics.segmentation import MaskTruth, score_mask
 from ..models.segmenter import PredictionSource, Segmenter, load_model
 from ..results import RECORD_SCHEMA, SCORES
-from ..types import Condition, Prediction, Sample
+from ..types import Condition, Image, Mask, Prediction, Sample
 from . import store
 from .engines import map_units
 from .plan import MaskPlan, Model, Unit
 
-__all__ = ["Outcome", "Receipt", "run_masks"]
+__all__ = ["Outcome", "Receipt", "predict", "run_masks", "truth_under"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,7 @@ def run_masks(plan: MaskPlan, folder: Path, *, workers: int = 1, progress: Progr
             store.append_lines(folder / "timing.jsonl", [{"unit": receipt.unit, **receipt.seconds}])
         if progress:
             progress(done_images, images, receipt)
+    discard_leftovers(folder)  # again: workers of a killed session may have lived on into the start of this one
     return Outcome(total, total - len(errors), tuple(sorted(failures)), tuple(errors))
 
 
@@ -164,41 +167,70 @@ class _Scorer:
                 common["image_bytes"], common["mask_bytes"] = plan.dataset.file_sizes(item)
                 sample = plan.dataset.load(item, on_size_mismatch=plan.on_size_mismatch)
         except CrypsisError as error:
-            failed = {**common, "status": "failed", "error": str(error)}
-            return [
-                {**failed, "model": model.name, "entry": c.entry, "severity": c.severity}
-                for c in plan.conditions
-                for model in self.models
-            ]
+            return self._failed(common, plan.conditions, error)
         with clock("score"):
-            truth = MaskTruth(sample.mask)
+            unmoved = MaskTruth(sample.mask)
         common["height"], common["width"] = sample.mask.shape
-        common["foreground"] = int(sample.mask.sum())
         rows = []
-        for entry in (None, *plan.entries):
-            if entry is None:
-                conditions, images = [Condition("clean", 0)], [sample.image]
-            else:
-                conditions, images = [Condition(entry.name, s) for s in entry.severities], []
-                if self.needs_pixels:
-                    with clock("degrade"):
-                        images = [
-                            entry.degrade(sample.image, s, seed=plan.seed, image_key=item.key) for s in entry.severities
-                        ]
+        for conditions in self._batches(sample):
+            try:
+                with clock("degrade"):
+                    images = [self._degraded(sample, c) for c in conditions] if self.needs_pixels else []
+            except CrypsisError as error:  # an image that an operator cannot take, such as one too long for JPEG
+                rows += self._failed(common, conditions, error)
+                continue
+            with clock("score"):
+                truths = [self._truth(sample, condition, unmoved) for condition in conditions]
             for model in self.models:
                 with clock("predict"):
                     predictions = predict(model, sample, images, conditions)
-                for condition, prediction in zip(conditions, predictions, strict=True):
-                    row = {**common, "model": model.name, "entry": condition.entry, "severity": condition.severity}
+                for condition, prediction, truth in zip(conditions, predictions, truths, strict=True):
                     if isinstance(prediction, CrypsisError):
-                        row |= {"status": "failed", "error": str(prediction)}
-                    else:
-                        with clock("score"):
-                            scores = score_mask(prediction.probability, truth, normalize=plan.normalize)
-                        row |= {"status": "ok", **{name: getattr(scores, name) for name in _SCORE_FIELDS}}
-                    rows.append(row)
+                        rows += self._failed(common, [condition], prediction, [model])
+                        continue
+                    with clock("score"):
+                        scores = score_mask(prediction.probability, truth, normalize=plan.normalize)
+                    row = {**common, "model": model.name, "entry": condition.entry, "severity": condition.severity}
+                    row |= {"status": "ok", "foreground": truth.foreground}
+                    rows.append(row | {name: getattr(scores, name) for name in _SCORE_FIELDS})
         return rows
 
+    def _batches(self, sample: Sample) -> Iterator[list[Condition]]:
+        """Yield the conditions that are held in memory together: the severities of one entry, or one if large."""
+        yield [Condition("clean", 0)]
+        for entry in self.plan.entries:
+            conditions = [Condition(entry.name, s) for s in entry.severities]
+            if sample.mask.size <= _LARGE:
+                yield conditions
+            else:
+                yield from ([condition] for condition in conditions)
+
+    def _degraded(self, sample: Sample, condition: Condition) -> Image:
+        if condition.severity == 0:
+            return sample.image
+        entry = next(e for e in self.plan.entries if e.name == condition.entry)
+        return entry.degrade(sample.image, condition.severity, seed=self.plan.seed, image_key=sample.key)
+
+    def _truth(self, sample: Sample, condition: Condition, unmoved: MaskTruth) -> MaskTruth:
+        mask = truth_under(self.plan, sample, condition)
+        return unmoved if mask is sample.mask else MaskTruth(mask)
+
+    def _failed(
+        self,
+        common: dict[str, Any],
+        conditions: Sequence[Condition],
+        error: CrypsisError,
+        models: Sequence[Model] | None = None,
+    ) -> list[dict[str, Any]]:
+        failed = {**common, "status": "failed", "error": str(error)}
+        return [
+            {**failed, "model": model.name, "entry": c.entry, "severity": c.severity}
+            for c in conditions
+            for model in models or self.models
+        ]
+
+
+_LARGE = 2_000_000  # pixels; above it, five degraded images and their maps would be what fills the memory
 
 _SCORE_FIELDS = (
     *SCORES,
@@ -208,6 +240,16 @@ _SCORE_FIELDS = (
     "histogram_object",
     "histogram_background",
 )
+
+
+def truth_under(plan: MaskPlan, sample: Sample, condition: Condition) -> Mask:
+    """Return the mask that a prediction under `condition` is scored against; the sample's own where nothing moves."""
+    if plan.truth == "published" or condition.severity == 0:
+        return sample.mask
+    entry = next(e for e in plan.entries if e.name == condition.entry)
+    if not entry.moves_pixels:
+        return sample.mask
+    return align_mask(sample.mask, entry, condition.severity, seed=plan.seed, image_key=sample.key)
 
 
 def predict(

@@ -23,11 +23,11 @@ import pyarrow.parquet as pq
 
 from ..datasets.masks import MaskDataset
 from ..errors import ImageError, InputError, PlanChangedError
-from ..io import atomic_path, write_atomic
+from ..io import atomic_path, discard_leftovers, storing, write_atomic
 from ..results import PARTS, RUN_SCHEMA
 from .plan import MaskPlan, Unit
 
-__all__ = ["open_run", "remaining_units", "write_json", "write_part"]
+__all__ = ["append_lines", "claim_folder", "open_run", "remaining_units", "session_of", "write_json", "write_part"]
 
 _PACKAGES = ("crypsis", "numpy", "opencv-python-headless", "pillow", "pyarrow", "onnxruntime")
 
@@ -39,33 +39,62 @@ def open_run(folder: Path, plan: MaskPlan) -> None:
         InputError: the folder holds other things.
         PlanChangedError: the folder holds a run of another plan; the message names what differs.
     """
-    file = folder / "run.json"
-    identity = plan.identity()
+    models = [m if isinstance(m, str) else type(m).__name__ for m in plan.models]
+    session = {**session_of(plan.data), "models": models}
+    claim_folder(
+        folder, "run.json", schema=RUN_SCHEMA, identity=plan.identity(), session=session, what="run", option="--out"
+    )
+
+
+def claim_folder(
+    folder: Path,
+    name: str,
+    *,
+    schema: str,
+    identity: Mapping[str, Any],
+    session: Mapping[str, Any],
+    what: str,
+    option: str,
+) -> None:
+    """Make `folder` the place of a plan by writing it to the file `name` in it, or check that it already is.
+
+    Args:
+        folder: made if absent.
+        name: of the JSON file that holds the plan.
+        schema: of that file.
+        identity: the plan.
+        session: when, where and with what this session works; appended to the file.
+        what: what such a folder is called in messages.
+        option: how the command line calls the folder.
+
+    Raises:
+        InputError: the folder holds other things.
+        PlanChangedError: the folder holds another plan; the message names what differs.
+    """
+    file = folder / name
     sessions: list[Any] = []
     if file.exists():
         old = _read_json(file)
         if old.get("plan") != identity:
             raise PlanChangedError(
-                f"{folder} holds a run of another plan ({'; '.join(_differences(old.get('plan', {}), identity))}). "
-                "Give the command it was made with, or another folder for --out."
+                f"{folder} holds a {what} of another plan ({'; '.join(_differences(old.get('plan', {}), identity))}). "
+                f"Give the command it was made with, or another folder for {option}."
             )
         sessions = old.get("sessions", [])
     elif folder.is_file():
-        raise InputError(f"{folder} is a file; --out names a folder.")
+        raise InputError(f"{folder} is a file; {option} names a folder.")
     elif folder.is_dir() and any(folder.iterdir()):
-        raise InputError(f"{folder} is not empty and not a run; name a new folder for --out.")
-    for leftover in folder.glob("**/.*.tmp"):  # of a killed process
-        leftover.unlink(missing_ok=True)
-    sessions.append(_session(plan))
-    write_json(file, {"schema": RUN_SCHEMA, "plan": identity, "sessions": sessions})
+        raise InputError(f"{folder} is not empty and not a {what}; name a new folder for {option}.")
+    discard_leftovers(folder)
+    sessions.append(session)
+    write_json(file, {"schema": schema, "plan": identity, "sessions": sessions})
 
 
-def _session(plan: MaskPlan) -> dict[str, Any]:
-    """Return where and with what a run is being computed."""
+def session_of(data: str) -> dict[str, Any]:
+    """Return when, where and with what work on `data` is being done."""
     return {
         "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "data": plan.data if plan.data == "demo" else str(Path(plan.data).absolute()),
-        "models": [m if isinstance(m, str) else type(m).__name__ for m in plan.models],
+        "data": data if data == "demo" else str(Path(data).absolute()),
         "versions": {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}},
         "machine": {"system": platform.platform(), "processors": os.cpu_count()},
     }
@@ -114,7 +143,11 @@ def remaining_units(folder: Path, plan: MaskPlan) -> tuple[list[Unit], int]:
         if not part.exists():
             todo.append(unit)
             continue
-        rows = pq.read_table(part, columns=["image", "status", "image_bytes", "mask_bytes"])
+        try:
+            rows = pq.read_table(part, columns=["image", "status", "image_bytes", "mask_bytes"])
+        except (OSError, pa.ArrowException):  # damaged, by a power cut say
+            todo.append(unit)
+            continue
         if "failed" in rows["status"].unique().to_pylist():
             todo.append(unit)
             continue
@@ -138,18 +171,19 @@ def _sizes(dataset: MaskDataset, item: Any) -> tuple[int, int] | None:
 
 def write_part(folder: Path, unit: Unit, table: pa.Table) -> None:
     """Write the rows of one unit, whole or not at all."""
-    with atomic_path(folder / PARTS / f"{unit.name}.parquet") as temporary:
+    with atomic_path(folder / PARTS / f"{unit.name}.parquet", durable=True) as temporary:
         pq.write_table(table, temporary, compression="zstd")
 
 
 def write_json(path: Path, value: Any) -> None:
     """Write readable JSON, whole or not at all; NaN and infinity are refused."""
-    write_atomic(path, (json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode())
+    text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    write_atomic(path, text.encode(), durable=True)
 
 
 def append_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
     """Append JSON lines."""
-    with path.open("a", encoding="utf-8") as file:
+    with storing(path), path.open("a", encoding="utf-8") as file:
         file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 
 

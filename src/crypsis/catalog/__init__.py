@@ -7,12 +7,13 @@ from typing import TypeVar
 
 from ..errors import InputError, UnknownNameError
 from ..taxonomy import Cause, Effect, Group
-from . import cod10k_c
+from . import agnolucci2024, cod10k_c, hendrycks2019, liu2024
 from .entry import Entry
+from .matrix import taxonomy_matrix
 
-__all__ = ["Entry", "get_entry", "list_entries"]
+__all__ = ["Entry", "get_entry", "list_entries", "map_paper_term", "taxonomy_matrix"]
 
-_FAMILIES = (cod10k_c,)
+_FAMILIES = (hendrycks2019, agnolucci2024, liu2024, cod10k_c)
 """One module a paper, each with a tuple `ENTRIES`; a new paper is a module and its name here."""
 
 _ENTRIES: tuple[Entry, ...] = tuple(entry for family in _FAMILIES for entry in family.ENTRIES)
@@ -67,6 +68,22 @@ def get_entry(name: str, term: str | None = None) -> Entry:
     raise UnknownNameError.among(
         "family or paper", owner, dict.fromkeys(o for e in _ENTRIES for o in (e.family, e.paper))
     )
+
+
+def map_paper_term(paper: str, term: str) -> Entry:
+    """Return the row that a paper means by one of its terms.
+
+    Args:
+        paper: the paper's key, such as `Liu_IJCV_2024`, or its family. Case does not matter.
+        term: the paper's word or abbreviation for the degradation, or another alias.
+
+    Raises:
+        UnknownNameError: there is no such paper, or it has no such term; the message suggests the nearest.
+        InputError: `paper` or `term` is not a string.
+    """
+    if not isinstance(term, str):
+        raise InputError(f"A paper's term is a string such as 'fog'; got {term!r}.")
+    return get_entry(paper, term)
 
 
 def list_entries(

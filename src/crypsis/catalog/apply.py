@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from numbers import Integral
-from typing import Any, TypeVar, cast
+import math
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 import PIL.Image
@@ -16,7 +17,7 @@ from ..types import Image
 from . import get_entry
 from .entry import Entry
 
-__all__ = ["apply_degradation"]
+__all__ = ["apply_degradation", "nearest_severity", "through_rgb"]
 
 AnyImage = TypeVar("AnyImage")
 _Array = NDArray[Any]
@@ -32,6 +33,9 @@ def apply_degradation(
     severity: int,
     seed: int = 0,
     image_key: str | None = None,
+    mode: Literal["native", "canonical"] = "native",
+    calibration: Mapping[str, Any] | None = None,
+    canonical_strengths: Sequence[float] | None = None,
 ) -> AnyImage:
     """Degrade one image and return it as the kind it came: type, shape, dtype, mode and device.
 
@@ -53,10 +57,16 @@ def apply_degradation(
         name: `family/term`; see `crypsis.catalog.get_entry`.
         paper: instead of `name`: the paper's key or its family.
         term: with `paper`: the paper's word for the degradation.
-        severity: the paper's level, 1..5.
+        severity: the level, 1..5, in the sense of `mode`.
         seed: which of many random fields; any integer.
         image_key: the name all randomness of this image depends on, such as its path inside the data set. Without
             one it is derived from the pixels, so that equal images get equal noise and others do not.
+        mode: `native`: `severity` is the paper's level. `canonical`: it is one of five strengths, and the paper's
+            level whose measured strength is nearest is applied; several canonical levels can mean the same one.
+        calibration: for `canonical`: the measured strengths, from `crypsis.calibration.calibrate_distortion` for
+            this degradation, or read back from JSON.
+        canonical_strengths: for `canonical`: five strengths, mildest first, between the ends of the measured ones;
+            by default those of the calibration.
 
     Returns:
         A new image; it shares no memory with `image`.
@@ -69,10 +79,30 @@ def apply_degradation(
     entry = _entry(name, paper, term)
     if not _is_whole(severity) or int(severity) not in entry.severities:
         raise InputError(f"{entry.name} has the severities 1 to {len(entry.parameters)}; got {severity!r}.")
+    if mode == "canonical":
+        severity = _native_severity(entry, int(severity), calibration, canonical_strengths)
+    elif mode != "native":
+        raise InputError(f"mode is 'native' or 'canonical'; got {mode!r}.")
+    elif calibration is not None or canonical_strengths is not None:
+        raise InputError("calibration and canonical_strengths are for mode='canonical'; add it or leave them out.")
     if not _is_whole(seed):
         raise InputError(f"seed is an integer; got {seed!r}.")
     if not isinstance(image_key, str | None):
         raise InputError(f"image_key is a string, such as the image's path in its data set; got {image_key!r}.")
+
+    def degrade(rgb: Image) -> Image:
+        key = content_key(rgb) if image_key is None else image_key
+        return entry.degrade(rgb, int(severity), seed=int(seed), image_key=key)
+
+    return through_rgb(image, degrade)
+
+
+def through_rgb(image: AnyImage, operate: Callable[[Image], Image]) -> AnyImage:
+    """Lead an image of any accepted kind to uint8 RGB, through `operate`, and back; see `apply_degradation`.
+
+    Raises:
+        ImageError: the image has another type, shape or range; the message says what to convert to.
+    """
 
     def degrade(array: _Array) -> _Array:
         """Degrade H×W×C of any accepted dtype, C = 1..4, where the last of 2 or 4 is alpha."""
@@ -80,8 +110,7 @@ def apply_degradation(
         rgb = _to_uint8(color)
         if rgb.shape[2] == 1:
             rgb = np.repeat(rgb, 3, axis=2)
-        key = content_key(rgb) if image_key is None else image_key
-        worse = entry.degrade(rgb, int(severity), seed=int(seed), image_key=key)
+        worse = operate(rgb)
         if color.shape[2] == 1:
             worse = worse[:, :, 1:2]
         result = np.empty(array.shape, array.dtype)
@@ -115,6 +144,61 @@ def _entry(name: str | None, paper: str | None, term: str | None) -> Entry:
     if name is None and paper is not None and term is not None:
         return get_entry(paper, term)
     raise InputError("Name the degradation either as 'family/term' or by both paper= and term=.")
+
+
+def nearest_severity(strengths: Sequence[float], target: float, *, rising: bool) -> int:
+    """Return the native severity whose measured strength is nearest to `target`; of equally near ones the milder.
+
+    Severities need not be in order of strength.
+
+    Args:
+        strengths: measured at the severities 1, 2, ….
+        target: on the same scale.
+        rising: True where a greater number is a stronger degradation, as for `1-ssim`; False for `psnr`.
+    """
+    distances = [abs(strength - target) for strength in strengths]
+    # a tie in decimals is not one in binary
+    limit = min(distances) + 1e-9 * (max(strengths) - min(strengths))
+    near = [index for index, distance in enumerate(distances) if distance <= limit]
+    return 1 + min(near, key=lambda index: strengths[index] if rising else -strengths[index])
+
+
+def _native_severity(
+    entry: Entry, level: int, calibration: Mapping[str, Any] | None, canonical_strengths: Sequence[float] | None
+) -> int:
+    """Return the native severity that a canonical level 1..5 means under a calibration."""
+    measure = "measure one with crypsis.calibration.calibrate_distortion(images, paper, term)"
+    if calibration is None:
+        raise InputError(f"mode='canonical' needs a calibration of {entry.name}; {measure}.")
+    if not isinstance(calibration, Mapping):
+        raise InputError(f"calibration is what calibrate_distortion returns; got {type(calibration).__name__}.")
+    if calibration.get("entry") != entry.name:
+        raise InputError(f"The calibration is of {calibration.get('entry')!r}, not of {entry.name!r}; {measure}.")
+    measured = _numbers(calibration.get("strengths"), "the calibration's strengths", len(entry.severities))
+    if canonical_strengths is None:
+        canonical_strengths = calibration.get("canonical_strengths")
+    targets = _numbers(canonical_strengths, "canonical_strengths", len(entry.severities))
+    rising = targets[-1] >= targets[0]
+    if targets != sorted(targets, reverse=not rising):
+        raise InputError(f"canonical_strengths go from the mildest to the strongest; got {targets}.")
+    low, high = min(measured), max(measured)
+    slack = 1e-9 * (high - low)
+    if not low - slack <= targets[level - 1] <= high + slack:
+        raise InputError(
+            f"{entry.name} cannot reach the strength {targets[level - 1]:.4g} of canonical level {level}: in this "
+            f"calibration ({calibration.get('metric')}) it lies between {low:.4g} and {high:.4g}."
+        )
+    return nearest_severity(measured, targets[level - 1], rising=rising)
+
+
+def _numbers(values: object, name: str, count: int) -> list[float]:
+    """Return a sequence or array of `count` finite numbers as a list."""
+    listed = values.tolist() if isinstance(values, np.ndarray) else values
+    if isinstance(listed, Sequence) and len(listed) == count:
+        numbers = [float(v) for v in listed if isinstance(v, Real) and math.isfinite(v)]
+        if len(numbers) == count:
+            return numbers
+    raise InputError(f"{name} are {count} finite numbers; got {values!r:.80}.")
 
 
 def _degrade_array(image: _Array, degrade: _Degrade) -> _Array:

@@ -39,6 +39,7 @@ class Entry:
             `rng` as the operator draws. None where content stays in place.
         monotone: True where a higher severity is measurably stronger.
         aliases: other terms that mean this row.
+        extra: beside the paper's counted rows: not one of those its tables report.
         note: what a user of the numbers should know.
     """
 
@@ -55,6 +56,7 @@ class Entry:
     field: Callable[..., NDArray[np.float32]] | None = None
     monotone: bool = True
     aliases: tuple[str, ...] = ()
+    extra: bool = False
     note: str = ""
     random: bool = dataclasses.field(init=False)
     """Whether the operator draws random numbers (read off its signature)."""

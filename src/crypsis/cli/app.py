@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import inspect
 import json
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec
 
 import typer
@@ -19,6 +22,7 @@ import typer
 from ..errors import CrypsisError, InputError
 
 if TYPE_CHECKING:
+    from ..bench.dataset import DatasetPlan
     from ..bench.plan import MaskPlan
     from ..bench.run import Outcome
 
@@ -42,24 +46,52 @@ def command(home: typer.Typer, name: str) -> Callable[[Callable[Parameters, int 
     def register(function: Callable[Parameters, int | None]) -> Callable[Parameters, None]:
         @functools.wraps(function)
         def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
+            terminated = signal.signal(signal.SIGTERM, _terminate)
             try:
                 code = function(*args, **kwargs)
+                sys.stdout.flush()
             except CrypsisError as error:
                 _fail(str(error), error.exit_code)
+            except _Terminated:
+                _fail("Terminated. What is done is kept; give the same command again to continue.", 143)
             except KeyboardInterrupt:
                 _fail("Interrupted. What is done is kept; give the same command again to continue.", 130)
             except BrokenPipeError:  # the reader of our output left
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                _drop_stdout()
                 raise SystemExit(0) from None
-            except Exception:
+            except Exception as error:
+                if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+                    _drop_stdout()
+                    _fail("No space is left where the output goes; free some and give the same command again.", 3)
                 traceback.print_exc()
                 _fail("This is a bug in Crypsis; please report it with the lines above.", 1)
+            finally:
+                signal.signal(signal.SIGTERM, terminated)
             raise SystemExit(code or 0)
 
         home.command(name)(run)
         return run
 
     return register
+
+
+class _Terminated(BaseException):
+    """The process was asked to end (SIGTERM): as with Ctrl-C, everything is left in order."""
+
+
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    raise _Terminated
+
+
+def _drop_stdout() -> None:
+    """Let nothing more be written where nothing can be: Python flushes once more when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _end_with_reader() -> NoReturn:
+    """End as every command does when the reader of its output left; rich would report a failure."""
+    _drop_stdout()
+    raise SystemExit(0)
 
 
 def _fail(message: str, code: int) -> NoReturn:
@@ -99,6 +131,9 @@ Data = Annotated[str, typer.Option("--data", help="'demo', a folder of images an
 Split = Annotated[str, typer.Option(help="Which split, where the data set has several: test or train.")]
 NonCam = Annotated[bool, typer.Option("--include-noncam", help="Keep COD10K's images without camouflaged objects.")]
 Unpaired = Annotated[bool, typer.Option("--allow-unpaired", help="Go on when images or masks lack their partner.")]
+Truth = Annotated[
+    str, typer.Option(help="published: labels stay; aligned: they move along where content moves (recorded).")
+]
 Runs = Annotated[list[Path], typer.Argument(help="Run folders.", metavar="RUN...")]
 
 
@@ -125,7 +160,7 @@ def list_(
     as_json: Json = False,
 ) -> None:
     """List the degradations, with their place on the cause × effect taxonomy."""
-    from ..catalog import list_entries
+    from ..catalog import list_entries, taxonomy_matrix
 
     entries = list_entries(family=family)
     if as_json:
@@ -133,6 +168,7 @@ def list_(
             {
                 "name": e.name, "title": e.title, "paper": e.paper, "cause": e.cause.code, "effect": e.effect.code,
                 "group": e.group.code, "random": e.random, "moves_pixels": e.moves_pixels, "monotone": e.monotone,
+                "extra": e.extra,
                 "parameters": [dict(values) for values in e.parameters],
             }
             for e in entries
@@ -150,7 +186,21 @@ def list_(
     for e in entries:
         random = "yes" if e.random else "no"
         table.add_row(e.name, e.cause.code, e.effect.code, e.group.code, random, _levels(e.parameters))
-    Console().print(table)
+    # elsewhere than on a terminal, a line is as long as it needs to be
+    console = Console(width=None if sys.stdout.isatty() else 200)
+    console.on_broken_pipe = _end_with_reader  # type: ignore[method-assign]
+    console.print(table)
+    matrix = taxonomy_matrix(entries)
+    causes, effects = (dict.fromkeys(axis) for axis in zip(*matrix, strict=True))
+    counts = Table(box=None, header_style="bold", pad_edge=False, title="\ncauses and effects")
+    counts.add_column("", no_wrap=True)
+    for effect in effects:
+        counts.add_column(effect.code, justify="right", no_wrap=True)
+    for cause in causes:
+        counts.add_row(f"{cause.code}  {cause.title}", *(str(matrix[cause, effect] or "·") for effect in effects))
+    console.print(counts)
+    legend = (f"[bold]{effect.code}[/] {effect.title}".replace(" ", "\N{NO-BREAK SPACE}") for effect in effects)
+    console.print("  ".join(legend))
 
 
 def _levels(parameters: Any) -> str:
@@ -173,7 +223,8 @@ def describe(name: Annotated[str, typer.Argument(help="Name of a degradation, su
     print(f"effect  {e.effect.code}  {e.effect.title}. {e.effect.meaning}")
     print(f"group   {e.group.code}  {e.group.title}. {e.group.meaning}")
     print(f"random  {'yes' if e.random else 'no'}\nmoves pixels  {'yes' if e.moves_pixels else 'no'}")
-    print(f"also called  {', '.join(e.aliases) or '–'}\npaper   {e.paper}\nsource  {e.source}")
+    print(f"also called  {', '.join(e.aliases) or '–'}\npaper   {e.paper}{', an extra row' if e.extra else ''}")
+    print(f"source  {e.source}")
     if e.note:
         print(f"note    {e.note}")
 
@@ -184,40 +235,112 @@ def _severities(text: str) -> list[int]:
         found: list[int] = []
         for piece in text.split(","):
             low, dash, high = piece.partition("-")
-            found += range(int(low), int(high if dash else low) + 1)
+            first, last = int(low), int(high if dash else low)
+            found += range(first, last + 1) if 1 <= first <= last <= 5 else [0]
     except ValueError:
         found = []
-    if not found or not all(1 <= level <= 5 for level in found):
+    if not found or 0 in found:
         raise InputError(f"Severities are 1 to 5, written as 3, 1-5 or 1,3,5; got {text!r}.")
     return list(dict.fromkeys(found))
 
 
 @command(app, "degrade")
 def degrade(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="An image, or a folder of images.")],
+    source: Annotated[
+        Path, typer.Argument(metavar="IN", help="An image or a folder of images; with --plan a data set, or 'demo'.")
+    ],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="A file for one image at one severity, else a folder.")],
-    op: Annotated[str, typer.Option(help="Name of a degradation; see `crypsis list`.")],
-    severity: Annotated[str, typer.Option(help="3, or 1-5, or 1,3,5.")] = "3",
+    op: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME or NAME@SEVERITY; see `crypsis list`. Several are applied one after the other."),
+    ] = None,
+    plan: Annotated[
+        str | None,
+        typer.Option(help="full: every image under every entry; round-robin: each image keeps its one entry."),
+    ] = None,
+    family: Annotated[list[str] | None, typer.Option(help="With --plan: all entries of this family.")] = None,
+    entries: Annotated[list[str] | None, typer.Option(help="With --plan: names, with commas or repeated.")] = None,
+    severity: Annotated[
+        str | None, typer.Option(help="3, or 1-5, or 1,3,5.", show_default="3; with --plan 1-5")
+    ] = None,
+    annotations: Annotated[
+        Path | None, typer.Option(help="With --plan: a COCO JSON file whose file names start from IN.")
+    ] = None,
+    truth: Truth = "published",
+    split: Split = "test",
+    include_noncam: NonCam = False,
+    allow_unpaired: Unpaired = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="With --plan: count and estimate the disk space, write nothing.")
+    ] = False,
     seed: Seed = 0,
     image_format: Annotated[
-        str, typer.Option("--format", help="png (lossless), webp, jpg, bmp or tif; JPEG adds losses of its own.")
+        str, typer.Option("--format", help="png (lossless), webp, jpg (adds losses), bmp, tif, or keep the endings.")
     ] = "png",
     workers: Workers = PROCESSORS,
     quiet: Quiet = False,
 ) -> int:
-    """Write degraded copies; a folder becomes OUT/<name>/<severity>/…, with the same noise as in a benchmark."""
-    from ..bench.degrade import degrade_files
+    """Write degraded copies, with the same noise as in a benchmark.
+
+    A folder becomes OUT/NAME/SEVERITY/…, a chain OUT/NAME+NAME/SEVERITY/…. With --plan, masks or annotations are
+    carried along, a manifest is written beside the images, and the same command continues an interrupted one.
+    """
+    from .progress import Reporter
+
+    if plan is None:
+        if family or entries or annotations or dry_run or truth != "published":
+            raise InputError("--family, --entries, --annotations, --truth and --dry-run need --plan full|round-robin.")
+        from ..bench.degrade import degrade_files
+
+        with Reporter("images", quiet=quiet) as reporter:
+            outcome = degrade_files(
+                source, target, ops=op or [], severities=_severities(severity) if severity else None, seed=seed,
+                image_format=image_format, workers=workers, progress=reporter.update,
+            )  # fmt: skip
+        _print_failed(outcome.failures)
+        _say(f"{outcome.written} written to {target}, {len(outcome.failures)} failed.", quiet=quiet)
+        return 3 if outcome.failures else 0
+    if op:
+        raise InputError("--plan takes single degradations, by --entries or --family; --op is for copies without one.")
+    from ..bench.dataset import estimate, plan_dataset
+
+    planned = plan_dataset(
+        str(source), arrangement=plan, entries=[n for text in entries or [] for n in text.split(",")],
+        families=family or [], severities=_severities(severity or "1-5"), seed=seed, truth=truth,
+        image_format=image_format, annotations=annotations, split=split, include_noncam=include_noncam,
+        allow_unpaired=allow_unpaired,
+    )  # fmt: skip
+    for warning in planned.warnings:
+        _say(f"warning: {warning}", quiet=quiet)
+    if dry_run:
+        print(estimate(planned, target).text(planned))
+        return 0
+    return _degrade_dataset(planned, target, workers, quiet=quiet)
+
+
+def _degrade_dataset(plan: DatasetPlan, out: Path, workers: int, *, quiet: bool) -> int:
+    from ..bench.dataset import degrade_dataset
     from .progress import Reporter
 
     with Reporter("images", quiet=quiet) as reporter:
-        outcome = degrade_files(
-            source, target, op=op, severities=_severities(severity), seed=seed, image_format=image_format,
-            workers=workers, progress=reporter.update,
-        )  # fmt: skip
-    for path, reason in outcome.failures:
-        print(f"failed: {path}: {reason}", file=sys.stderr)
-    _say(f"{outcome.written} written to {target}, {len(outcome.failures)} failed.", quiet=quiet)
+        outcome = degrade_dataset(
+            plan, out, workers=workers, progress=lambda done, total, failed: reporter.update(done, total, failed=failed)
+        )
+    if outcome.errors:
+        (out / "errors.log").write_text("\n".join(outcome.errors), "utf-8")
+        _fail(f"{len(outcome.errors)} units met a bug in Crypsis ({out / 'errors.log'}); the others are done.", 1)
+    _print_failed(outcome.failures)
+    _say(
+        f"{outcome.written:,} images written to {out}, {outcome.kept:,} were there, "
+        f"{len(outcome.failures):,} source images failed.",
+        quiet=quiet,
+    )
     return 3 if outcome.failures else 0
+
+
+def _print_failed(failures: tuple[tuple[str, str], ...]) -> None:
+    for path, reason in failures:
+        print(f"failed: {reason if path in reason else f'{path}: {reason}'}", file=sys.stderr)
 
 
 @command(app, "gallery")
@@ -259,7 +382,7 @@ def validate(
         print(json.dumps(report.to_dict(), indent=1, ensure_ascii=False))
     else:
         print(report.text())
-    return 2 if report.errors or dataset.unpaired else 0
+    return 0 if report.ok else 2
 
 
 @command(bench_app, "cod10k-c")
@@ -279,6 +402,7 @@ def bench_cod10k_c(
     split: Split = "test",
     normalize: Annotated[str, typer.Option(help="raw, or minmax as some evaluators do (recorded).")] = "raw",
     on_size_mismatch: Annotated[str, typer.Option(help="error, or resize-mask, when sizes differ.")] = "error",
+    truth: Truth = "published",
     include_noncam: NonCam = False,
     allow_unpaired: Unpaired = False,
     quiet: Quiet = False,
@@ -289,7 +413,7 @@ def bench_cod10k_c(
 
     plan = plan_cod10k_c(
         data, model, split=split, seed=seed, limit=limit, normalize=normalize, on_size_mismatch=on_size_mismatch,
-        include_noncam=include_noncam, allow_unpaired=allow_unpaired,
+        truth=truth, include_noncam=include_noncam, allow_unpaired=allow_unpaired,
     )  # fmt: skip
     return _bench(plan, out, workers, quiet=quiet, as_json=as_json)
 
@@ -314,7 +438,7 @@ def _bench(plan: MaskPlan, out: Path, workers: int, *, quiet: bool, as_json: boo
 
         outcome = run_masks(plan, out, workers=workers, progress=progress)
     if outcome.errors:
-        (out / "errors.log").write_text("\n".join(outcome.errors), "utf-8")
+        write_atomic(out / "errors.log", "\n".join(outcome.errors).encode())
         _fail(
             f"{len(outcome.errors)} of {outcome.units} units met a bug in Crypsis or a model ({out / 'errors.log'}); "
             "the others are done, and the same command tries these again.",
@@ -329,8 +453,7 @@ def _bench(plan: MaskPlan, out: Path, workers: int, *, quiet: bool, as_json: boo
 
 
 def _report_failures(outcome: Outcome) -> None:
-    for image, reason in outcome.failures[:20]:
-        print(f"failed: {image}: {reason}", file=sys.stderr)
+    _print_failed(outcome.failures[:20])
     if len(outcome.failures) > 20:
         print(f"… and {len(outcome.failures) - 20} more; all stand in the report.", file=sys.stderr)
 
@@ -338,12 +461,18 @@ def _report_failures(outcome: Outcome) -> None:
 def _print_tables(
     runs: list[Path], style: str, metric: str, *, intervals: bool, as_json: bool, headline: bool = False
 ) -> None:
-    from ..report.tables import run_tables
+    from ..report.comparison import compare_runs
+    from ..report.tables import long_csv, run_tables
     from ..results import RunFolder
 
     folders = [RunFolder.open(path) for path in runs]
     if as_json:
-        print(json.dumps({folder.name: folder.summary() for folder in folders}, indent=1, ensure_ascii=False))
+        summaries = compare_runs(folders).summaries
+        found = {str(folder.path): summary for folder, summary in zip(folders, summaries, strict=True)}
+        print(json.dumps(found, indent=1, ensure_ascii=False))
+        return
+    if style == "csv":
+        print(long_csv(folders), end="")
         return
     tables = run_tables(folders, metric=metric, intervals=intervals)
     said: set[str] = set()
@@ -364,7 +493,7 @@ def tables(
     intervals: Annotated[bool, typer.Option(help="Show 95% bootstrap intervals over images.")] = True,
     as_json: Json = False,
 ) -> None:
-    """Print the tables of one run, or of several side by side."""
+    """Print the tables of one run, or of several side by side; CSV is one long table of every number."""
     _print_tables(runs, style.value, metric, intervals=intervals, as_json=as_json)
 
 
@@ -389,7 +518,8 @@ def status(run: Annotated[Path, typer.Argument(help="A run folder.", metavar="RU
     from ..results import RunFolder
 
     folder = RunFolder.open(run)
-    done, failed = folder.progress()
+    progress = folder.progress()
+    done, failed = progress.images, progress.failures
     planned = folder.plan["dataset"]["images"]
     print(f"{run}: {len(done)} of {planned} images done, {len(failed)} of them failed.")
     for image, reason in failed.items():
@@ -403,7 +533,7 @@ def demo(
     workers: Workers = PROCESSORS,
     quiet: Quiet = False,
 ) -> int:
-    """Run COD10K-C on the 48 photographs that come with Crypsis, with the built-in saliency segmenter."""
+    """Run COD10K-C on the 48 images that come with Crypsis, with the built-in saliency segmenter."""
     from ..bench.plan import plan_cod10k_c
 
     return _bench(plan_cod10k_c("demo", ["saliency"]), out, workers, quiet=quiet, as_json=False)

@@ -22,6 +22,7 @@ __all__ = [
     "examples",
     "file_key",
     "find_layout",
+    "holds_mask_folder",
     "list_images",
     "missing_path",
     "pair_by_key",
@@ -165,6 +166,16 @@ def find_layout(folder: Path, split: str) -> Layout:
         names = [layout.root.relative_to(folder).as_posix() for layout in found]
         raise DatasetError(f"{folder}: holds {len(found)} data sets; give one of them: {examples(names, 12)}.")
     raise DatasetError(f"{folder}: {_what_is_there(folder)} {_advice(folder)}")
+
+
+def holds_mask_folder(folder: Path) -> bool:
+    """Tell whether a folder named like one of masks lies where `find_layout` would look for it."""
+    level = [folder]
+    for _ in range(5):  # two levels, each with a split folder, and the masks
+        level = [child for here in level for child in _subfolders(here)]
+        if any(child.name.lower() in _MASK_FOLDERS for child in level):
+            return True
+    return False
 
 
 def _search(folder: Path, split: str, depth: int) -> list[Layout]:

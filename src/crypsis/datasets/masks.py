@@ -180,7 +180,11 @@ def open_masks(
     if data == "demo":
         return _open_demo()
     path = Path(data)
-    if not path.exists():
+    try:
+        exists = path.exists()
+    except OSError as error:  # a folder on the way may not be entered
+        raise DatasetError(f"{path}: cannot be read ({error.strerror or error}).") from error
+    if not exists:
         if isinstance(data, str) and difflib.get_close_matches(data.lower(), ["demo"], cutoff=0.7):
             raise DatasetError(f"{data}: no such file or folder; did you mean demo, the built-in set?")
         raise missing_path(path)

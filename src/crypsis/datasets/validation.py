@@ -67,6 +67,7 @@ class ValidationReport:
         layout: how it is laid out.
         images: number of images with masks.
         usable: how many of them have no problem of severity `error`.
+        unpaired: files left out for want of their partner.
         warnings: the data set's own warnings.
         problems: in the order of the images.
         width: smallest and largest image width in pixels; None if nothing could be read.
@@ -84,6 +85,7 @@ class ValidationReport:
     layout: str
     images: int
     usable: int
+    unpaired: int
     warnings: tuple[str, ...]
     problems: tuple[Problem, ...]
     width: tuple[int, int] | None
@@ -101,8 +103,8 @@ class ValidationReport:
 
     @property
     def ok(self) -> bool:
-        """Whether every image can be scored."""
-        return self.usable == self.images
+        """Whether every image can be scored, and none is left out."""
+        return self.usable == self.images and not self.unpaired
 
     def counts(self) -> dict[str, int]:
         """Return how many problems there are of each kind, most frequent first."""
@@ -133,7 +135,9 @@ class ValidationReport:
             lines += [f"  {p.severity:<7} {p.key}: {p.message}" for p in shown]
             if len(shown) < count:
                 lines.append(f"  … and {count - len(shown):,} more")
-        tail = "all can be scored" if self.ok else f"{self.images - self.usable:,} cannot be scored"
+        tail = f"{self.images - self.usable:,} cannot be scored" if self.usable < self.images else "all can be scored"
+        if self.unpaired:
+            lines.append(f"error: {counted(self.unpaired, 'file')} without a partner; a benchmark refuses this set.")
         return "\n".join([*lines, f"{counted(self.images, 'image')} checked, {tail}."])
 
 
@@ -202,6 +206,7 @@ def _report(dataset: MaskDataset, findings: list[_Finding]) -> ValidationReport:
         layout=dataset.layout,
         images=len(findings),
         usable=len(usable),
+        unpaired=dataset.unpaired,
         warnings=dataset.warnings,
         problems=tuple(p for f in findings for p in f.problems),
         width=(min(widths), max(widths)) if widths else None,

@@ -10,6 +10,7 @@ where `<entry>` is the catalog name (`cod10k-c/rain`) or its last part (`rain`),
 
 from __future__ import annotations
 
+import hashlib
 import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -58,13 +59,20 @@ class SavedPredictions:
         return cls(Path(target), name=name)
 
     def describe(self) -> Description:
-        """Return the folder's name and how maps are read; the maps themselves are not part of it."""
+        """Return the folder's name, how maps are read, and a digest of the maps' names and sizes."""
         return {
             "adapter": "predictions",
             "folder": self.folder.resolve().name,
+            "maps_sha256": self._digest(),
             "scaling": "8-bit/255, 16-bit/65535, float as stored",
             "resize": "bilinear",
         }
+
+    def _digest(self) -> str:
+        """Return a digest of all names and sizes: other maps under the same folder name are another model."""
+        files = (path for path in self.folder.rglob("*") if path.suffix.lower() in _SUFFIXES and path.is_file())
+        lines = sorted(f"{path.relative_to(self.folder).as_posix()} {path.stat().st_size}" for path in files)
+        return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
     def load(self, key: str, condition: Condition, shape: tuple[int, int]) -> Prediction:
         """Return the saved map at `shape`; see `PredictionSource.load`.
@@ -143,6 +151,9 @@ def _read_map(path: Path, shape: tuple[int, int]) -> ProbabilityMap:
     """Return one file as float32 in [0, 1] at `shape`."""
     try:
         values = _read_npy(path) if path.suffix.lower() == ".npy" else decode_map(read_file(path), str(path))
+        if values.shape != shape and values.shape == shape[::-1]:
+            height, width = shape
+            raise ModelError(f"{path}: is {height}×{width} pixels, its image {width}×{height}; turn it by 90°.")
         return Prediction(resize_map(values, shape)).probability
     except CrypsisError as error:
         reason = str(error)

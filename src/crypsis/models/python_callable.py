@@ -6,6 +6,7 @@ The function takes an image (uint8 H×W×3, RGB) and returns a probability map (
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import inspect
@@ -67,8 +68,9 @@ class PythonCallable:
 
     def _predict_one(self, image: Image) -> Prediction:
         try:
-            result = self._function(image.copy())
-        except Exception as error:
+            with contextlib.redirect_stdout(sys.stderr):  # stdout is for results
+                result = self._function(image.copy())
+        except (Exception, SystemExit) as error:
             raise ModelError(f"{self._spec} raised {_told(error)}.") from error
         probability, uncertainty = result, None
         if isinstance(result, tuple):
@@ -102,7 +104,8 @@ def _find(spec: str, module: str, function: str) -> Callable[[Image], Any]:
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
-        found: Any = importlib.import_module(module)
+        with contextlib.redirect_stdout(sys.stderr):
+            found: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name and (module == error.name or module.startswith(f"{error.name}.")):
             raise ModelError(

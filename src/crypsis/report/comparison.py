@@ -138,7 +138,7 @@ class Comparison:
         return all(summary["complete"] for summary in self.summaries)
 
     def warnings(self) -> list[str]:
-        """Return what must be said loudly: which runs are incomplete, and by how much."""
+        """Return what must be said loudly: what is incomplete, by how much, and masks that mean nothing."""
         found = []
         for run, summary in zip(self.runs, self.summaries, strict=True):
             if not summary["complete"]:
@@ -148,6 +148,20 @@ class Comparison:
                     f"INCOMPLETE: {run.name} scored {summary['scored']:,} of {summary['images']:,} images{rest}; "
                     "these numbers are not results of the whole set."
                 )
+            for model, scores in summary["models"].items():
+                scored = scores["scored"] if scores else 0
+                if not scored or scored != summary["scored"]:
+                    what = (
+                        f"the numbers of {model} are over {scored:,} images" if scored else f"{model} scored no image"
+                    )
+                    found.append(f"{run.name}: {what}; differences to the others are not paired.")
+            for kind in ("empty", "full"):
+                odd = summary[f"{kind}_masks"]
+                if odd:
+                    names = ", ".join(odd[:3]) + (" …" if len(odd) > 3 else "")
+                    found.append(
+                        f"{run.name}: {len(odd):,} masks are {kind} ({names}); is the truth what it should be?"
+                    )
         scored = {(s["scored"], frozenset(s["failed"])) for s in self.summaries}
         if len(scored) > 1:
             found.append("The runs scored different subsets of the images; differences between them are not paired.")
@@ -195,6 +209,7 @@ def compare_runs(runs: Sequence[RunFolder]) -> Comparison:
         results += [
             ModelResult(f"{prefix}/{model}" if names[model] > 1 else model, model, index, summary["models"][model])
             for model in run.models
+            if summary["models"][model]
         ]
     return Comparison(tuple(runs), summaries, tuple(results))
 
@@ -209,7 +224,7 @@ def _differences(one: Mapping[str, Any], two: Mapping[str, Any]) -> list[str]:
         both = dict.fromkeys((*one["entries"], *two["entries"]))
         names = [name for name in both if one["entries"].get(name) != two["entries"].get(name)]
         found.append(f"entries ({', '.join(names[:5])}{' …' if len(names) > 5 else ''})")
-    for key in ("benchmark", "seed", "normalize", "on_size_mismatch"):
-        if one[key] != two[key]:
-            found.append(f"{key} ({one[key]} and {two[key]})")
+    for key in ("benchmark", "seed", "normalize", "on_size_mismatch", "truth"):
+        if one.get(key) != two.get(key):
+            found.append(f"{key} ({one.get(key)} and {two.get(key)})")
     return found

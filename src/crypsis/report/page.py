@@ -455,6 +455,7 @@ def _provenance(comparison: Comparison) -> str:
             "Limit": "none" if plan["limit"] is None else f"{plan['limit']:,} images: a trial, not a result",
             "Predictions": "raw probabilities" if plan["normalize"] == "raw" else f"stretched ({plan['normalize']})",
             "Sizes that differ": plan["on_size_mismatch"],
+            "Truth where content moves": plan.get("truth", "published"),
         }
         models = "".join(
             f"<h4><bdi>{escape(name)}</bdi></h4>{_facts(description)}" for name, description in plan["models"].items()
@@ -482,7 +483,7 @@ def _failures(comparison: Comparison) -> str:
         more = f"<p>… and {len(failed) - _MOST_FAILURES:,} more.</p>" if len(failed) > _MOST_FAILURES else ""
         parts.append(
             f'<div class="failures"><h3>{len(failed):,} failed in {escape(run.name)}</h3><p>These images are left '
-            f"out of every number, for all models and conditions.</p><ul>{items}</ul>{more}</div>"
+            f"out of all numbers of the models that failed on them.</p><ul>{items}</ul>{more}</div>"
         )
     return "".join(parts)
 

@@ -19,7 +19,7 @@ from ..results import RunFolder
 from .comparison import METRIC_LABELS, Comparison, ModelResult, arrow, check_metric, compare_runs, higher_is_better
 from .markup import plain
 
-__all__ = ["Cell", "Number", "Table", "build_tables", "headline_table", "run_tables"]
+__all__ = ["Cell", "Number", "Table", "build_tables", "headline_table", "long_csv", "run_tables"]
 
 PAPER_METRICS = ("dice", "iou", "mae", "boundary_f1", "ece_pooled")
 STRUCTURE_METRICS = (
@@ -159,8 +159,7 @@ class Table:
             line: list[str] = []
             for cell, wide in zip(row, with_interval, strict=True):
                 if isinstance(cell, str):
-                    text = _one_line(cell)
-                    line.append("'" + text if text[:1] in ("=", "+", "-", "@") else text)
+                    line.append(_cell_text(cell))
                 else:
                     scale = 100 if cell.style == "percent" else 1
                     numbers = (cell.value, cell.low, cell.high) if wide else (cell.value,)
@@ -282,6 +281,42 @@ def build_tables(comparison: Comparison, *, metric: str = "dice", intervals: boo
         build.by_severity(metric),
         build.structure(),
     ]
+
+
+def long_csv(runs: Sequence[RunFolder]) -> str:
+    """Return every mean of every metric as one tidy CSV, a number a row, with what it is over.
+
+    Columns: run, model, images (`clean`, `corrupted`, `delta`, `retention`, an entry, an entry@severity, or
+    `severity N`), metric, value, low and high (95% interval, empty where there is none), scored, planned, complete.
+
+    Raises:
+        InputError: the runs cannot be compared, or nothing was scored.
+    """
+    comparison = compare_runs(runs)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    columns = ("run", "model", "images", "metric", "value", "low", "high", "scored", "planned", "complete")
+    writer.writerow(columns)
+    for result in comparison.results:
+        run, summary, scores = comparison.runs[result.run], comparison.summaries[result.run], result.scores
+        over = (scores["scored"], summary["images"], str(summary["complete"]).lower())
+        tables = {
+            **scores["conditions"],
+            **scores["entries"],
+            **{f"severity {level}": table for level, table in scores["severities"].items()},
+            **{kind: scores[kind] for kind in ("corrupted", "delta", "retention")},
+        }
+        for images, table in tables.items():
+            for metric, found in table.items():
+                numbers = ("" if found[k] is None else f"{found[k]:.6f}" for k in ("value", "low", "high"))
+                writer.writerow((_cell_text(run.name), _cell_text(result.model), images, metric, *numbers, *over))
+    return out.getvalue()
+
+
+def _cell_text(text: str) -> str:
+    """Return text on one line that no spreadsheet takes for a formula."""
+    line = _one_line(text)
+    return f"'{line}" if line[:1] in ("=", "+", "-", "@") else line
 
 
 def headline_table(comparison: Comparison) -> Table:

@@ -1,0 +1,226 @@
+"""Object annotations in the format of COCO: the images they list, and masks as run lengths.
+
+A file may come from anywhere: names that lead out of the image folder are refused, run lengths are checked before
+an array is made of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import DatasetError
+from ..io import IMAGE_SUFFIXES
+from ..types import Mask
+from .folder import counted, examples, file_key, missing_path
+
+__all__ = ["CocoFile", "CocoImage", "decode_rle", "encode_rle", "read_coco"]
+
+
+@dataclass(frozen=True)
+class CocoImage:
+    """One image that an annotation file lists.
+
+    Attributes:
+        id: its id in the file.
+        key: path inside the image folder without suffix, POSIX; what seeds go by.
+        name: the same with suffix, without detours.
+        path: where it should lie; not looked at yet.
+        size: (height, width) in pixels as listed, or None.
+        listed: the file's own object.
+    """
+
+    id: int | str
+    key: str
+    name: str
+    path: Path
+    size: tuple[int, int] | None
+    listed: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class CocoFile:
+    """An annotation file and the folder of its images; see `read_coco`.
+
+    Attributes:
+        path: the file.
+        sha256: of its bytes, hex.
+        rest: everything in it but images and annotations.
+        images: sorted by key.
+        annotations: by image id, in the order of the file.
+        warnings: one sentence each.
+    """
+
+    path: Path
+    sha256: str
+    rest: Mapping[str, Any]
+    images: tuple[CocoImage, ...]
+    annotations: Mapping[int | str, Sequence[Mapping[str, Any]]]
+    warnings: tuple[str, ...]
+
+
+def read_coco(path: Path, root: Path) -> CocoFile:
+    """Read an annotation file of COCO's instances or keypoints kind.
+
+    Args:
+        path: the JSON file.
+        root: the folder its `file_name`s start from.
+
+    Raises:
+        DatasetError: not readable, not of this form, an id or a name that occurs twice, or a name that is absolute,
+            leads out of `root`, or does not end like an image.
+    """
+    if not root.is_dir():
+        raise missing_path(root) if not root.exists() else DatasetError(f"{root}: is not a folder of images.")
+    document, digest = _read(path)
+    images: dict[int | str, CocoImage] = {}
+    keys: dict[str, str] = {}
+    for number, listed in enumerate(_objects(path, document, "images")):
+        image = _image(f"{path}, images[{number}]", root, listed)
+        if image.id in images:
+            raise DatasetError(f"{path}, images[{number}]: the id {image.id!r} occurs twice ({image.name}).")
+        if image.key in keys:
+            raise DatasetError(
+                f"{path}, images[{number}]: {image.name} and {keys[image.key]} have the same name but for the ending."
+            )
+        images[image.id], keys[image.key] = image, image.name
+    if not images:
+        raise DatasetError(f"{path}: lists no images.")
+    annotations: dict[int | str, list[Mapping[str, Any]]] = {}
+    orphans = []
+    for number, annotation in enumerate(_objects(path, document, "annotations")):
+        owner = _id(f"{path}, annotations[{number}]", annotation, "image_id")
+        if owner in images:
+            annotations.setdefault(owner, []).append(annotation)
+        else:
+            orphans.append(str(annotation.get("id")))
+    warnings = []
+    if orphans:
+        warnings.append(f"{path}: {counted(len(orphans), 'annotation')} of no listed image left out: "
+                        f"{examples(orphans)}.")  # fmt: skip
+    rest = {name: value for name, value in document.items() if name not in ("images", "annotations")}
+    ordered = tuple(sorted(images.values(), key=lambda image: image.key))
+    return CocoFile(path, digest, rest, ordered, annotations, tuple(warnings))
+
+
+def _read(path: Path) -> tuple[dict[str, Any], str]:
+    try:
+        data = path.read_bytes()
+        document = json.loads(data)
+    except OSError as error:
+        if not path.exists():
+            raise missing_path(path) from error
+        raise DatasetError(f"{path}: cannot be read ({error.strerror or error}).") from error
+    except (ValueError, RecursionError) as error:
+        raise DatasetError(f"{path}: is not JSON ({error}).") from error
+    if not isinstance(document, dict) or not isinstance(document.get("images"), list):
+        raise DatasetError(f"{path}: is not a COCO annotation file; it needs an object with a list of images.")
+    return document, hashlib.sha256(data).hexdigest()
+
+
+def _objects(path: Path, document: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    values = document.get(name, [])
+    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
+        raise DatasetError(f"{path}: {name} must be a list of objects.")
+    return values
+
+
+def _id(where: str, value: Mapping[str, Any], name: str) -> int | str:
+    found = value.get(name)
+    if isinstance(found, bool) or not isinstance(found, int | str):
+        raise DatasetError(f"{where}: {name} must be a number or text; got {found!r}.")
+    return found
+
+
+def _image(where: str, root: Path, listed: Mapping[str, Any]) -> CocoImage:
+    name = listed.get("file_name")
+    if not isinstance(name, str) or not name.strip():
+        raise DatasetError(f"{where}: file_name must be text; got {name!r}.")
+    folder = Path(os.path.normpath(root.absolute()))
+    # normpath, not resolve: a data set whose files are links to a store elsewhere is a common one
+    path = Path(os.path.normpath(folder / name))
+    if "\0" in name or not path.is_relative_to(folder) or path == folder:
+        raise DatasetError(f"{where}: the file_name {name!r} leads out of the image folder {folder}.")
+    if path.suffix.lower() not in IMAGE_SUFFIXES:
+        raise DatasetError(f"{where}: {name!r} is not an image ({', '.join(sorted(IMAGE_SUFFIXES))}).")
+    relative = path.relative_to(folder)
+    height, width = listed.get("height"), listed.get("width")
+    size = (height, width) if isinstance(height, int) and isinstance(width, int) else None
+    return CocoImage(_id(where, listed, "id"), file_key(relative, folder), relative.as_posix(), path, size, listed)
+
+
+def decode_rle(segmentation: Mapping[str, Any], height: int, width: int) -> Mask:
+    """Return the mask of COCO's run lengths, which run down the columns and start with background.
+
+    Args:
+        segmentation: `size` [height, width] and `counts`, a list of numbers or the compressed text.
+        height: of the image, in pixels.
+        width: of the image, in pixels.
+
+    Raises:
+        DatasetError: another size, or counts that do not fill it.
+    """
+    counts = segmentation.get("counts")
+    if isinstance(counts, str):
+        counts = _unpack(counts)
+    if segmentation.get("size") != [height, width]:
+        raise DatasetError(f"run lengths of size {segmentation.get('size')!r} in an image of {[height, width]}.")
+    if (
+        not isinstance(counts, list)
+        or not all(isinstance(count, int) and count >= 0 for count in counts)
+        or sum(counts) != height * width
+    ):
+        raise DatasetError(f"run lengths that do not fill the {height * width} pixels of the image.")
+    runs = np.repeat(np.arange(len(counts)) % 2 == 1, counts)
+    return np.ascontiguousarray(runs.reshape((height, width), order="F"))
+
+
+def encode_rle(mask: Mask, *, compressed: bool) -> dict[str, Any]:
+    """Return a mask, bool H×W, as COCO's run lengths; see `decode_rle`."""
+    flat = mask.ravel(order="F")
+    edges = [0, *(np.flatnonzero(flat[1:] != flat[:-1]) + 1).tolist(), flat.size]
+    counts = [int(high - low) for low, high in pairwise(edges)]
+    if flat[0]:
+        counts.insert(0, 0)
+    return {"size": list(mask.shape), "counts": _pack(counts) if compressed else counts}
+
+
+def _pack(counts: Sequence[int]) -> str:
+    """Write each count, from the fourth on as its difference to the one two before, in digits of five bits."""
+    text = []
+    for index, count in enumerate(counts):
+        value = count - counts[index - 2] if index > 2 else count
+        while True:
+            digit = value & 31
+            value >>= 5
+            last = value == (-1 if digit & 16 else 0)
+            text.append(chr(48 + (digit if last else digit | 32)))
+            if last:
+                break
+    return "".join(text)
+
+
+def _unpack(text: str) -> list[int]:
+    """Undo `_pack`."""
+    counts: list[int] = []
+    value = shift = 0
+    for character in text:
+        digit = ord(character) - 48
+        if not 0 <= digit < 64 or shift > 60:
+            raise DatasetError("run lengths in text that is not COCO's.")
+        value |= (digit & 31) << shift
+        shift += 5
+        if not digit & 32:
+            if digit & 16:
+                value -= 1 << shift
+            counts.append(value + counts[-2] if len(counts) > 2 else value)
+            value = shift = 0
+    return counts
