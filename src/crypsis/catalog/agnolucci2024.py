@@ -117,8 +117,8 @@ ENTRIES: tuple[Entry, ...] = (
         _COLOR,
         "Three defects of the published code are kept: always the green channel, to the right and down; border and "
         "shift exchange their axes, so that rows or columns of the far side come in; and the clipping of the blend "
-        "weight at percentiles sets two weights of each row to 0 and 1 instead. Labels are those of red and blue; the "
-        "field is the mean over the channels at the strongest edges.",
+        "weight at percentiles sets two weights of each row to 0 and 1 instead. Only green moves, and labels "
+        "stay with red and blue under either choice of truth.",
         aliases=("color_shift",),
         field=color.color_shift_field,
         amount=(1, 3, 6, 8, 12),

@@ -189,16 +189,19 @@ def color_shift(image: Image, *, amount: float, rng: np.random.Generator) -> Ima
     changed = np.array(image, order="C")
     green = np.ascontiguousarray(changed[:, :, 1])
     moved = green[_moved_from(height, down, right)].take(_moved_from(width, right, down), axis=1)
-    weight *= cv2.subtract(moved, green, dtype=cv2.CV_32F)
-    changed[:, :, 1] = cv2.add(green, weight, dtype=cv2.CV_8U)
+    # in one type throughout: OpenCV 4 takes many times as long to add bytes to floats
+    base = green.astype(np.float32)
+    weight *= moved.astype(np.float32) - base
+    weight += base
+    changed[:, :, 1] = cv2.convertScaleAbs(np.maximum(weight, 0, out=weight))
     return changed
 
 
 def color_shift_field(height: int, width: int, *, amount: float, rng: np.random.Generator) -> NDArray[np.float32]:
-    """Return where content of `color_shift`'s output comes from at an edge of full weight.
+    """Return where content of `color_shift`'s output comes from: its own place.
 
-    Green moves by the whole shift and red and blue stay, so the mean over the channels is a third of the shift. The
-    weight depends on the image, which a field does not see; off the strongest edges content moves less.
+    Green moves, at edges, and red and blue stay: labels fit red and blue, and a mean over the channels would fit
+    none. The row counts as moving content because of its green.
 
     Args:
         height: of the image, in pixels.
@@ -209,9 +212,8 @@ def color_shift_field(height: int, width: int, *, amount: float, rng: np.random.
     Returns:
         float32 H×W×2, source coordinates (x, y) in pixels.
     """
-    down, right = _shift(amount, rng)
     x, y = np.meshgrid(np.arange(width), np.arange(height))
-    return np.stack([x - right / 3, y - down / 3], axis=2).astype(np.float32)
+    return np.stack([x, y], axis=2).astype(np.float32)
 
 
 def _each_channel(image: Image, levels: NDArray[np.float64]) -> Image:

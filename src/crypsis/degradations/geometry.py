@@ -274,7 +274,7 @@ def elastic_field(
     smoothness: float = 0.01,
     rng: np.random.Generator,
 ) -> NDArray[np.float32]:
-    """Return where each pixel of `elastic_transform`'s output comes from.
+    """Return where each pixel of `elastic_transform`'s output comes from; mirrored where that is beyond the border.
 
     Args:
         height: of the image, in pixels.
@@ -289,8 +289,11 @@ def elastic_field(
     """
     field = _grid(height, width)
     x, y = _elastic(height, width, alpha, amplitude, smoothness, rng)
-    field[:, :, 0] += x
-    field[:, :, 1] += y
+    for axis, (shift, side) in enumerate(((x, width), (y, height))):
+        place = field[:, :, axis]
+        place += shift
+        # BORDER_REFLECT: the image goes on behind its edge as in a mirror that stands half a pixel outside
+        place[:] = np.abs((place + np.float32(0.5 + side)) % (2 * side) - side) - np.float32(0.5)
     return field
 
 

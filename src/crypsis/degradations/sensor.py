@@ -163,7 +163,7 @@ def lens_shading(image: Image, *, falloff: float) -> Image:
         distance *= np.float32(-1 / (falloff * reach))
         distance += np.float32(1 / falloff)
         gain = np.clip(distance, 0, 1, out=distance)
-        raw[rows] = cv2.multiply(raw[rows], gain, dtype=cv2.CV_8U).reshape(gain.shape)
+        raw[rows] = cv2.convertScaleAbs(raw[rows] * gain).reshape(gain.shape)
     return demosaic(raw, height=height, width=width)
 
 

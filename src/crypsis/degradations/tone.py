@@ -184,7 +184,7 @@ def brighten(image: Image, *, amount: float, swapped: bool = False) -> Image:
         gain = np.minimum(2 * amount * lightness * (1 - lightness), 1 - lightness) / np.float32(1.16)
         cv2.add(compressed, cv2.merge([gain, gain, gain]), dst=compressed)
         inside = third.take(linear_words(compressed, swapped=swapped), mode="wrap")
-        lighter[rows] = cv2.add(cv2.LUT(part, curve), inside, dtype=cv2.CV_8U)
+        lighter[rows] = cv2.convertScaleAbs(cv2.add(cv2.LUT(part, curve), inside))
     return lighter
 
 
