@@ -8,6 +8,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from typing import Any
 
 import numpy as np
 import PIL.Image
@@ -221,3 +222,15 @@ def test_torch_is_not_needed() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"seed": "a"}, {"seed": 1.7}, {"severities": 3}, {"severities": (1.0,)}, {"entries": 5}, {"entries": [3]},
+        {"p": "x"},
+    ],
+)  # fmt: skip
+def test_wrong_options_are_refused_when_it_is_made(options: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        RandomDegradation(**options)

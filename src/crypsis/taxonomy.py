@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["Cause", "Effect", "Group"]
+__all__ = ["TEMPORAL_SUBTYPES", "Cause", "Effect", "Group"]
 
 
 class _Described(Enum):
@@ -73,3 +73,20 @@ class Group(_Described):
     G10 = ("G10", "Sharpness/Contrast/Texture", "Contrast and sharpness (R × TX).")
     G11 = ("G11", "System/Transfer/Board", "Failures of boards, buses and memory (T × any).")
     G12 = ("G12", "Temporal/Video", "Effects over time (any × TV); no still-image operator fills it.")
+
+
+TEMPORAL_SUBTYPES = (
+    "flicker",
+    "white-balance oscillation",
+    "rolling-shutter wobble",
+    "autofocus hunting",
+    "image-stabilizer jitter",
+    "ghosting",
+    "stabilization jitter",
+    "variable frame rate",
+    "frame drop or repeat",
+    "desynchronization",
+    "lost groups of pictures or slices",
+    "sequential transforms",
+)
+"""What belongs to G12. They need more than one frame, so that no row of the catalog fills them."""

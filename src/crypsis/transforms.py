@@ -68,15 +68,23 @@ class RandomDegradation:
     ) -> None:
         if isinstance(entries, str):
             entries = list_entries() if entries == "all" else (entries,)
+        if not isinstance(entries, Iterable) or not isinstance(severities, Iterable):
+            raise InputError("entries and severities are lists, such as ['cod10k-c/rain'] and (1, 2, 3).")
         self.entries = tuple(get_entry(entry) if isinstance(entry, str) else entry for entry in entries)
+        for entry in self.entries:
+            if not isinstance(entry, Entry):
+                raise InputError(f"Entries are names or rows of the catalog; got {entry!r}.")
         self.severities = tuple(severities)
         if not self.entries or not self.severities:
             raise InputError("RandomDegradation needs at least one entry and one severity to choose from.")
         for severity in self.severities:
-            if isinstance(severity, bool) or severity not in (1, 2, 3, 4, 5):
+            whole = hasattr(severity, "__index__") and not isinstance(severity, bool)
+            if not whole or severity not in (1, 2, 3, 4, 5):
                 raise InputError(f"Severities are 1 to 5; got {severity!r}.")
-        if not 0 <= p <= 1:
+        if not hasattr(p, "__float__") or not 0 <= p <= 1:
             raise InputError(f"p is a probability in [0, 1]; got {p!r}.")
+        if not hasattr(seed, "__index__"):
+            raise InputError(f"seed is an integer; got {seed!r}.")
         self.p = float(p)
         self.seed = int(seed)
         self.truth = check_truth(truth)

@@ -21,7 +21,7 @@ from typer.testing import CliRunner, Result
 
 from crypsis.bench import dataset as module
 from crypsis.bench.dataset import degrade_dataset, estimate, plan_dataset
-from crypsis.catalog import get_entry
+from crypsis.catalog import get_entry, list_entries
 from crypsis.catalog.aligned import align_mask
 from crypsis.cli.app import app
 from crypsis.datasets.masks import open_masks
@@ -96,7 +96,19 @@ def test_full_writes_every_image_under_every_condition(photos: Path, tmp_path: P
         assert (row["height"], row["width"]) == worse.shape[:2]
         assert row["sha256"] == hashlib.sha256((out / row["file"]).read_bytes()).hexdigest()
         assert (row["seed"], row["truth"]) == (6, "published")
-        assert set(row) == {"source", "entry", "severity", "seed", "truth", "file", "sha256", "width", "height"}
+        assert row["image_key"] == key
+        assert set(row) == {
+            "source",
+            "image_key",
+            "entry",
+            "severity",
+            "seed",
+            "truth",
+            "file",
+            "sha256",
+            "width",
+            "height",
+        }
 
 
 def test_round_robin_keeps_one_entry_for_each_image(photos: Path, tmp_path: Path) -> None:
@@ -448,3 +460,11 @@ def test_progress_counts_images(photos: Path, tmp_path: Path) -> None:
     plan = plan_dataset(str(photos), entries=[FOG], severities=[1])
     degrade_dataset(plan, tmp_path / "out", progress=lambda *numbers: told.append(numbers))
     assert (told[0], told[-1]) == ((0, 5, 0), (5, 5, 0))
+
+
+def test_any_row_of_the_catalog_can_be_continued(tmp_path: Path) -> None:
+    photos = tmp_path / "photos"
+    write_image(photos / "a.png", np.full((20, 30, 3), 90, np.uint8))
+    plan = plan_dataset(str(photos), entries=[e.name for e in list_entries()], severities=[1])
+    assert degrade_dataset(plan, tmp_path / "out").written == 68
+    assert degrade_dataset(plan, tmp_path / "out").kept == 68

@@ -192,3 +192,12 @@ def test_any_small_image(image: np.ndarray, entry: Entry, severity: int, seed: i
     assert result.dtype == np.uint8
     assert not np.shares_memory(result, image)
     assert np.array_equal(image, before)
+
+
+def test_options_beside_the_levels() -> None:
+    frost = get_entry("imagenet-c/frost").with_options(textures="nowhere")
+    assert [levels["textures"] for levels in frost.parameters] == ["nowhere"] * 5
+    with pytest.raises(ImageError, match="nowhere"):
+        frost.degrade(np.zeros((8, 8, 3), np.uint8), 3, seed=0, image_key="a")
+    with pytest.raises(InputError, match="nothing"):
+        get_entry("imagenet-c/frost").with_options(nothing=1)

@@ -37,6 +37,13 @@ def test_list() -> None:
     assert all(len(row["parameters"]) == 5 for row in rows)
 
 
+def test_list_filters() -> None:
+    rows = json.loads(run("list", "--cause", "E", "--paper", "Hendrycks_ICLR_2019", "--json").stdout)
+    assert {row["name"] for row in rows} == {f"imagenet-c/{n}" for n in ("snow", "frost", "fog", "spatter")}
+    assert run("list", "--effect", "XX").exit_code == 2
+    assert run("list", "--cause", "E", "--effect", "N").exit_code == 2
+
+
 def test_describe_takes_aliases() -> None:
     result = run("describe", "cod10k-c/jpeg")
     assert result.exit_code == 0

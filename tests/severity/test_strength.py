@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from crypsis.errors import ImageError, UnknownNameError
+from crypsis.errors import ImageError, InputError, UnknownNameError
 from crypsis.severity.strength import METRICS, CleanImage, Strengths, psnr, ssim
 
 DATA = Path(__file__).parents[1] / "data"
@@ -114,7 +114,8 @@ def test_more_noise_is_stronger() -> None:
     clean, _ = load(PAIRS[0])
     noise = np.random.default_rng(0).standard_normal(clean.shape)
     image = CleanImage(clean)
-    levels = [image.strengths(np.clip(clean + s * noise, 0, 255).astype(np.uint8)) for s in (2, 5, 10, 20, 40)]
+    noisy = [np.clip(clean + s * noise, 0, 255).astype(np.uint8) for s in (2, 5, 10, 20, 40)]
+    levels = [image.strengths(degraded, lpips=True) for degraded in noisy]
     for metric, kind in METRICS.items():
         values = [level.value(metric) for level in levels]
         assert values == sorted(values, reverse=not kind.rising)
@@ -132,12 +133,14 @@ def test_memory_order_does_not_matter() -> None:
 
 
 def test_metric_names() -> None:
-    strengths = Strengths(psnr=30.0, ssim=0.75)
-    assert {name: strengths.value(name) for name in METRICS} == {"1-ssim": 0.25, "psnr": 30.0}
+    strengths = Strengths(psnr=30.0, ssim=0.75, lpips=0.5)
+    assert {name: strengths.value(name) for name in METRICS} == {"1-ssim": 0.25, "psnr": 30.0, "lpips": 0.5}
     with pytest.raises(UnknownNameError, match="did you mean '1-ssim'"):
         strengths.value("ssim")
-    with pytest.raises(UnknownNameError, match="known: 1-ssim, psnr"):
-        strengths.value("lpips")
+    with pytest.raises(UnknownNameError, match="known: 1-ssim, psnr, lpips"):
+        strengths.value("vmaf")
+    with pytest.raises(InputError, match="LPIPS was not measured here"):
+        Strengths(psnr=30.0, ssim=0.75).value("lpips")
 
 
 @pytest.mark.parametrize("measure", [psnr, ssim, lambda x, y: CleanImage(x).strengths(y)])

@@ -558,6 +558,7 @@ class _Worker:
             write_atomic(self.folder / name, data)
             row: dict[str, Any] = {
                 "source": source.name,
+                "image_key": source.key,
                 "entry": entry.name,
                 "severity": severity,
                 "seed": s.seed,

@@ -25,7 +25,7 @@ from . import store
 from .engines import map_units
 from .plan import MaskPlan, Model, Unit
 
-__all__ = ["Outcome", "Receipt", "predict", "run_masks", "truth_under"]
+__all__ = ["Clock", "Outcome", "Receipt", "predict", "run_masks", "truth_under"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +109,17 @@ def run_masks(plan: MaskPlan, folder: Path, *, workers: int = 1, progress: Progr
     return Outcome(total, total - len(errors), tuple(sorted(failures)), tuple(errors))
 
 
-class _Clock:
-    """CPU seconds by stage."""
+class Clock:
+    """CPU seconds by stage: `with clock("decode"): …`, then `read()`."""
 
     def __init__(self) -> None:
+        """Start."""
         self.start = time.process_time()
         self.seconds: dict[str, float] = {}
 
     @contextmanager
     def __call__(self, stage: str) -> Iterator[None]:
+        """Add what the block takes to a stage."""
         start = time.process_time()
         try:
             yield
@@ -125,6 +127,7 @@ class _Clock:
             self.seconds[stage] = self.seconds.get(stage, 0.0) + time.process_time() - start
 
     def read(self) -> dict[str, float]:
+        """Return the seconds of each stage, and `total` since the start."""
         total = time.process_time() - self.start
         return {stage: round(value, 6) for stage, value in {**self.seconds, "total": total}.items()}
 
@@ -139,13 +142,13 @@ class _Scorer:
         self.needs_pixels = any(isinstance(model, Segmenter) for model in self.models)
 
     def __call__(self, unit: Unit) -> Receipt:
-        clock = _Clock()
+        clock = Clock()
         rows: list[dict[str, Any]] = []
         try:
             for item in unit.items:
                 rows += self._score_item(item, clock)
             with clock("store"):
-                store.write_part(self.folder, unit, pa.Table.from_pylist(rows, RECORD_SCHEMA))
+                store.write_part(self.folder, unit.name, pa.Table.from_pylist(rows, RECORD_SCHEMA))
         except IncompleteError:
             raise
         except Exception:
@@ -153,7 +156,7 @@ class _Scorer:
         failures = dict.fromkeys((row["image"], row["error"]) for row in rows if row["status"] == "failed")
         return Receipt(unit.name, len(unit.items), tuple(failures), clock.read())
 
-    def _score_item(self, item: Item, clock: _Clock) -> list[dict[str, Any]]:
+    def _score_item(self, item: Item, clock: Clock) -> list[dict[str, Any]]:
         """Return the rows of one image: all conditions × all models."""
         plan = self.plan
         common: dict[str, Any] = {

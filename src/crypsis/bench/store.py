@@ -71,6 +71,7 @@ def claim_folder(
         InputError: the folder holds other things.
         PlanChangedError: the folder holds another plan; the message names what differs.
     """
+    identity = json.loads(json.dumps(identity))  # as it will be read back: tuples are lists there
     file = folder / name
     sessions: list[Any] = []
     if file.exists():
@@ -169,9 +170,9 @@ def _sizes(dataset: MaskDataset, item: Any) -> tuple[int, int] | None:
         return None
 
 
-def write_part(folder: Path, unit: Unit, table: pa.Table) -> None:
-    """Write the rows of one unit, whole or not at all."""
-    with atomic_path(folder / PARTS / f"{unit.name}.parquet", durable=True) as temporary:
+def write_part(folder: Path, name: str, table: pa.Table) -> None:
+    """Write the rows of the unit `name`, whole or not at all."""
+    with atomic_path(folder / PARTS / f"{name}.parquet", durable=True) as temporary:
         pq.write_table(table, temporary, compression="zstd")
 
 

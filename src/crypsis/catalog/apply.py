@@ -64,7 +64,7 @@ def apply_degradation(
         mode: `native`: `severity` is the paper's level. `canonical`: it is one of five strengths, and the paper's
             level whose measured strength is nearest is applied; several canonical levels can mean the same one.
         calibration: for `canonical`: the measured strengths, from `crypsis.calibration.calibrate_distortion` for
-            this degradation, or read back from JSON.
+            this degradation, or read back from JSON; `crypsis.calibration.shipped_calibration(name)` needs no images.
         canonical_strengths: for `canonical`: five strengths, mildest first, between the ends of the measured ones;
             by default those of the calibration.
 

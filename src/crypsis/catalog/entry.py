@@ -37,7 +37,7 @@ class Entry:
         field: where the content of each output pixel comes from, for rows that move content: a function
             (height, width, **parameters, rng) → float32 H×W×2 of source coordinates (x, y) in pixels, drawn from
             `rng` as the operator draws. None where content stays in place.
-        monotone: True where a higher severity is measurably stronger.
+        monotone: True where a higher severity is stronger on average over photographs (PSNR).
         aliases: other terms that mean this row.
         extra: beside the paper's counted rows: not one of those its tables report.
         note: what a user of the numbers should know.
@@ -72,6 +72,19 @@ class Entry:
             if not required <= set(values) <= accepted:
                 raise ValueError(f"{self.name}@{level}: parameters {sorted(values)}, operator {sorted(accepted)}")
         object.__setattr__(self, "random", "rng" in signature)
+
+    def with_options(self, **options: Any) -> Entry:
+        """Return this row with more parameters of its operator, the same at every severity.
+
+        For choices that are no part of the published levels, such as `textures=` (a folder) of `imagenet-c/frost`.
+
+        Raises:
+            InputError: the operator has no such parameter.
+        """
+        try:
+            return dataclasses.replace(self, parameters=tuple({**levels, **options} for levels in self.parameters))
+        except ValueError as error:
+            raise InputError(f"An option that the operator does not have: {error}.") from None
 
     @property
     def family(self) -> str:

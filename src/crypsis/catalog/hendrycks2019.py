@@ -159,7 +159,7 @@ ENTRIES: tuple[Entry, ...] = (
         _WEATHER,
         "The published photographs of frost are of unknown origin and not part of this package. Pictures with their "
         "sizes, mean colors and contrasts are computed instead; PSNR agrees within about 0.5 dB, pixels do not. To use "
-        "the photographs, give the operator their folder as `textures`. By PSNR, 4 is milder than 3.",
+        "the photographs: `get_entry('imagenet-c/frost').with_options(textures=FOLDER)`. By PSNR, 4 is milder than 3.",
         *_each("image_weight frost_weight", (1, 0.4), (0.8, 0.6), (0.7, 0.7), (0.65, 0.7), (0.6, 0.75)),
         monotone=False,
     ),

@@ -249,7 +249,7 @@ ENTRIES: tuple[Entry, ...] = (
         (Cause.TRANSFER, Effect.TEMPORAL, Group.G11),
         "What one sees is displaced content. The paper takes sizes from the smallest annotated object, which "
         "unlabeled images do not have and which leaks labels into the image; here they are shares of the height, "
-        "with levels by Crypsis.",
+        "with levels by Crypsis, and lost rows are shared equally among the breaks, so that levels are ordered.",
         ("SE", "lost_rows"),
         source="Liu et al. (IJCV 2024); operator and levels by Crypsis",
         field=transfer.lost_rows_field,

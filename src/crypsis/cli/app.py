@@ -23,6 +23,7 @@ from ..errors import CrypsisError, InputError
 
 if TYPE_CHECKING:
     from ..bench.dataset import DatasetPlan
+    from ..bench.measure import Measured
     from ..bench.plan import MaskPlan
     from ..bench.run import Outcome
 
@@ -157,12 +158,18 @@ def _root(
 @command(app, "list")
 def list_(
     family: Annotated[str | None, typer.Option(help="Only this family, such as cod10k-c.")] = None,
+    paper: Annotated[str | None, typer.Option(help="Only this paper, such as Hendrycks_ICLR_2019.")] = None,
+    cause: Annotated[str | None, typer.Option(help="Only this cause: E, S, R or T.")] = None,
+    effect: Annotated[str | None, typer.Option(help="Only this effect, such as N, B or WX.")] = None,
+    group: Annotated[str | None, typer.Option(help="Only this group, G1 to G12.")] = None,
     as_json: Json = False,
 ) -> None:
     """List the degradations, with their place on the cause × effect taxonomy."""
     from ..catalog import list_entries, taxonomy_matrix
 
-    entries = list_entries(family=family)
+    entries = list_entries(family=family, paper=paper, cause=cause, effect=effect, group=group)
+    if not entries:
+        raise InputError("No degradation has all of these; leave one out.")
     if as_json:
         rows = [
             {
@@ -194,12 +201,12 @@ def list_(
     causes, effects = (dict.fromkeys(axis) for axis in zip(*matrix, strict=True))
     counts = Table(box=None, header_style="bold", pad_edge=False, title="\ncauses and effects")
     counts.add_column("", no_wrap=True)
-    for effect in effects:
-        counts.add_column(effect.code, justify="right", no_wrap=True)
-    for cause in causes:
-        counts.add_row(f"{cause.code}  {cause.title}", *(str(matrix[cause, effect] or "·") for effect in effects))
+    for column in effects:
+        counts.add_column(column.code, justify="right", no_wrap=True)
+    for row in causes:
+        counts.add_row(f"{row.code}  {row.title}", *(str(matrix[row, column] or "·") for column in effects))
     console.print(counts)
-    legend = (f"[bold]{effect.code}[/] {effect.title}".replace(" ", "\N{NO-BREAK SPACE}") for effect in effects)
+    legend = (f"[bold]{column.code}[/] {column.title}".replace(" ", "\N{NO-BREAK SPACE}") for column in effects)
     console.print("  ".join(legend))
 
 
@@ -256,7 +263,10 @@ def degrade(
     ] = None,
     plan: Annotated[
         str | None,
-        typer.Option(help="full: every image under every entry; round-robin: each image keeps its one entry."),
+        typer.Option(
+            help="full: every image under every entry, in ENTRY/SEVERITY; round-robin: each image keeps its one entry, "
+            "in SEVERITY."
+        ),
     ] = None,
     family: Annotated[list[str] | None, typer.Option(help="With --plan: all entries of this family.")] = None,
     entries: Annotated[list[str] | None, typer.Option(help="With --plan: names, with commas or repeated.")] = None,
@@ -305,7 +315,7 @@ def degrade(
     from ..bench.dataset import estimate, plan_dataset
 
     planned = plan_dataset(
-        str(source), arrangement=plan, entries=[n for text in entries or [] for n in text.split(",")],
+        str(source), arrangement=plan, entries=_names(entries),
         families=family or [], severities=_severities(severity or "1-5"), seed=seed, truth=truth,
         image_format=image_format, annotations=annotations, split=split, include_noncam=include_noncam,
         allow_unpaired=allow_unpaired,
@@ -483,6 +493,125 @@ def _print_tables(
         said.update(notes)
         texts.append(getattr(replace(table, notes=notes), style)())
     print("\n".join(texts))
+
+
+Images = Annotated[str, typer.Option("--data", help="'demo', a folder of images, or a data set with masks.")]
+
+
+@command(app, "measure")
+def measure(
+    data: Images,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The run folder; the same command continues it.")],
+    entries: Annotated[
+        list[str] | None, typer.Option(help="Names, with commas or repeated.", show_default="all")
+    ] = None,
+    family: Annotated[list[str] | None, typer.Option(help="All entries of this family; may be repeated.")] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(help="Metric of strength, with commas or repeated.", show_default="1-ssim,psnr"),
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only this many images, evenly spaced (recorded).")] = None,
+    workers: Workers = PROCESSORS,
+    seed: Seed = 0,
+    split: Split = "test",
+    style: Annotated[
+        TableFormat, typer.Option("--format", "-f", help="How to write the tables; csv is one long table.")
+    ] = TableFormat.markdown,
+    spread: Annotated[bool, typer.Option("--spread", help="Show the 5–95% range over images with each mean.")] = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> int:
+    """Measure how strong degradations are on your images: a table of entries × severities × metrics, and findings.
+
+    The same command continues an interrupted measurement; when all is done, it prints the tables again.
+    """
+    from ..bench.measure import DEFAULT_METRICS, finish_measuring, plan_measure
+    from ..bench.measure import measure as measure_images
+    from ..io import write_atomic
+    from ..report.strength_tables import findings_text, strength_csv, strength_tables
+    from ..severity.findings import find_all
+    from .progress import Reporter
+
+    plan = plan_measure(
+        data, entries=_names(entries), families=family or [], metrics=_names(metric) or DEFAULT_METRICS, seed=seed,
+        limit=limit, split=split,
+    )  # fmt: skip
+    for warning in plan.images.warnings:
+        _say(f"warning: {warning}", quiet=quiet)
+    with Reporter("images", quiet=quiet) as reporter:
+        outcome = measure_images(
+            plan, out, workers=workers, progress=lambda done, total, failed: reporter.update(done, total, failed=failed)
+        )
+    if outcome.errors:
+        write_atomic(out / "errors.log", "\n".join(outcome.errors).encode())
+        _fail(
+            f"{len(outcome.errors)} of {outcome.units} units met a bug in Crypsis ({out / 'errors.log'}); "
+            "the others are done, and the same command tries these again.",
+            1,
+        )
+    _print_failed(outcome.failures[:20])
+    if len(outcome.failures) > 20:
+        print(f"… and {len(outcome.failures) - 20} more; all stand in {out / 'summary.json'}.", file=sys.stderr)
+    table = finish_measuring(plan, out, outcome.failures)
+    if as_json:
+        print((out / "summary.json").read_text("utf-8"), end="")
+    elif style is TableFormat.csv:
+        print(strength_csv(table), end="")
+    else:
+        print("\n".join(getattr(one, style.value)() for one in strength_tables(table, spread=spread)))
+        if style is TableFormat.markdown:
+            print(findings_text(find_all(table)), end="")
+    if outcome.images:
+        _say(_time_spent(outcome), quiet=quiet)
+    return 3 if outcome.failures else 0
+
+
+def _names(texts: list[str] | None) -> list[str]:
+    """Read names that are given with commas or by repeating the option."""
+    return [name for text in texts or [] for name in text.split(",")]
+
+
+def _time_spent(outcome: Measured) -> str:
+    total = outcome.seconds.get("total", 0.0)
+    stages = ", ".join(
+        f"{stage} {spent / total:.0%}" for stage, spent in outcome.seconds.items() if stage != "total" and total
+    )
+    return f"{outcome.images:,} images in {total:.1f} s of CPU, {total / outcome.images:.2f} s each ({stages})."
+
+
+@command(app, "calibrate")
+def calibrate(
+    data: Images,
+    entry: Annotated[str, typer.Option(help="Name of a degradation, such as cod10k-c/fog.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The JSON file to write.")],
+    metric: Annotated[str, typer.Option(help="Metric of strength.")] = "1-ssim",
+    limit: Annotated[int | None, typer.Option(min=1, help="Only this many images, evenly spaced.")] = None,
+    seed: Seed = 0,
+    split: Split = "test",
+    quiet: Quiet = False,
+) -> int:
+    """Measure the strength of one degradation's severities on your images, for canonical severities."""
+    from ..bench.measure import calibrate as calibrate_images
+    from ..bench.measure import plan_measure
+    from ..io import write_atomic
+    from .progress import Reporter
+
+    plan = plan_measure(data, entries=[entry], metrics=[metric], seed=seed, limit=limit, split=split)
+    for warning in plan.images.warnings:
+        _say(f"warning: {warning}", quiet=quiet)
+    with Reporter("images", quiet=quiet) as reporter:
+        found, failures = calibrate_images(
+            plan, progress=lambda done, total, failed: reporter.update(done, total, failed=failed)
+        )
+    _print_failed(failures)
+    write_atomic(out, f"{json.dumps(found.to_dict(), indent=1, allow_nan=False)}\n".encode())
+    print(f"{found.entry}, {found.metric}, {found.count} images\n")
+    print("severity  strength      sd  canonical strength  native severity")
+    rows = zip(found.strengths, found.deviations, found.canonical_strengths, found.native_severities, strict=True)
+    for level, (strength, sd, canonical, native) in enumerate(rows, 1):
+        print(f"{level:>8}  {strength:>8.4f}  {sd:>6.4f}  {canonical:>18.4f}  {native:>15}")
+    _say(f"Written to {out}; use it with apply_degradation(…, mode='canonical', calibration=…).", quiet=quiet)
+    return 3 if failures else 0
 
 
 @command(app, "tables")

@@ -21,6 +21,7 @@ __all__ = [
     "enlarge",
     "gaussian_blur",
     "glass_blur",
+    "glass_copies",
     "glass_field",
     "lens_blur",
     "line_blur",
@@ -534,15 +535,35 @@ def glass_blur(image: Image, *, sigma: float, max_delta: int, iterations: int, r
     return gaussian_blur(shuffled, sigma=sigma, truncate=4, floor=True)
 
 
-def glass_field(
-    height: int, width: int, *, sigma: float, max_delta: int, iterations: int, rng: np.random.Generator
-) -> NDArray[np.float32]:
-    """Return where `glass_blur` takes content from: the pixel that each one ends up as a copy of.
+def glass_copies(
+    height: int, width: int, *, max_delta: int, iterations: int, rng: np.random.Generator
+) -> NDArray[np.intp]:
+    """Return which pixel each one ends up as a copy of in `glass_blur`.
 
     Args:
         height: in pixels.
         width: in pixels.
-        sigma: as in `glass_blur`; it moves nothing.
+        max_delta: as in `glass_blur`.
+        iterations: as in `glass_blur`.
+        rng: a generator in the state that `glass_blur` gets.
+
+    Returns:
+        intp H×W, row-major numbers of pixels.
+    """
+    origin = np.arange(height * width, dtype=np.int32).reshape(height, width)
+    _scatter(origin, max_delta=int(max_delta), iterations=int(iterations), rng=rng)
+    return origin.astype(np.intp)
+
+
+def glass_field(
+    height: int, width: int, *, sigma: float, max_delta: int, iterations: int, rng: np.random.Generator
+) -> NDArray[np.float32]:
+    """Return where `glass_blur` takes content from: the pixels that each one copies, averaged as the blur does.
+
+    Args:
+        height: in pixels.
+        width: in pixels.
+        sigma: as in `glass_blur`: places are averaged like the colors that are found there.
         max_delta: as in `glass_blur`.
         iterations: as in `glass_blur`.
         rng: a generator in the state that `glass_blur` gets.
@@ -550,6 +571,6 @@ def glass_field(
     Returns:
         float32 H×W×2, source coordinates (x, y).
     """
-    origin = np.arange(height * width, dtype=np.int32).reshape(height, width)
-    _scatter(origin, max_delta=int(max_delta), iterations=int(iterations), rng=rng)
-    return np.stack([origin % width, origin // width], axis=2).astype(np.float32)
+    origin = glass_copies(height, width, max_delta=max_delta, iterations=iterations, rng=rng)
+    field = np.stack([origin % width, origin // width], axis=2).astype(np.float32)
+    return np.asarray(cv2.GaussianBlur(field, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE), np.float32)

@@ -342,6 +342,9 @@ def _frost_photograph(path: Path) -> Image:
     return texture
 
 
+_FROST_SPARE = 4  # times the image (and a million pixels): how large the enlarged picture may be
+
+
 def frost(
     image: Image,
     *,
@@ -379,9 +382,15 @@ def frost(
     rows, columns = texture.shape[:2]
     scale = 1.1 * max(1.0, height / rows, width / columns)
     size = math.ceil(columns * scale), math.ceil(rows * scale)
-    large = cv2.resize(texture, size, interpolation=cv2.INTER_CUBIC)
     top, left = (int(n) for n in rng.integers(0, (size[1] - height, size[0] - width)))
-    ice = large[top : top + height, left : left + width]
+    if size[0] * size[1] <= _FROST_SPARE * (height * width + (1 << 20)):
+        large = cv2.resize(texture, size, interpolation=cv2.INTER_CUBIC)
+        ice = large[top : top + height, left : left + width]
+    else:  # of a thin image's picture hardly anything is cut out: only that is enlarged
+        x, y = columns / size[0], rows / size[1]
+        place = np.array([[x, 0, (left + 0.5) * x - 0.5], [0, y, (top + 0.5) * y - 0.5]])
+        way = cv2.INTER_CUBIC | cv2.WARP_INVERSE_MAP
+        ice = cv2.warpAffine(texture, place, (width, height), flags=way, borderMode=cv2.BORDER_REPLICATE)
     return np.asarray(cv2.addWeighted(image, image_weight, ice, frost_weight, FLOOR), np.uint8)
 
 
@@ -434,22 +443,30 @@ def _plasma(height: int, width: int, decay: float, rng: np.random.Generator) -> 
 
     The map's side is the power of two from max(H, W), 3 up; it wraps round. Noise starts at ±100² and shrinks by
     decay² from octave to octave. The last two octaves, whose noise hardly counts for the map's range, are made only
-    where they show.
+    where they show; in images more than 16 times as long as wide, more of them are.
     """
     grid = np.zeros((1, 1), np.float32)
     side = 1 << (max(height, width, 3) - 1).bit_length()
+    cut = 2
+    while (side >> cut) ** 2 > 4 * height * width + (1 << 20):
+        cut += 1
     wibble = 100.0
-    while 4 * len(grid) < side:
+    while len(grid) << cut < side:
         grid = _octave(np.pad(grid, 1, mode="wrap"), wibble**2, rng, wraps=True)
         wibble /= decay
-    # points −1..⌈n/2⌉ of the next octave are what n points of the last one need, and these −2..⌈n/2⌉/2 + 1 of the grid
-    half = [(count + 1) // 2 for count in (height, width)]
-    down, across = (np.arange(-2, count // 2 + 2) for count in half)
-    near = _octave(grid.take(down, 0, mode="wrap").take(across, 1, mode="wrap"), wibble**2, rng, wraps=False)
-    near = near[1 : half[0] + 3, 1 : half[1] + 3]
-    cloud = _octave(near, (wibble / decay) ** 2, rng, wraps=False)[:height, :width]
-    low = min(float(values.min()) for values in (grid, near, cloud))
-    high = max(float(values.max()) for values in (grid, near, cloud))
+    # which points of each octave are needed, from the last to the grid: an octave doubles all but its outer ones
+    needed = [[(0, height), (0, width)]]
+    for _ in range(cut):
+        needed.append([(low // 2 - 1, (high + 1) // 2 + 1) for low, high in needed[-1]])
+    down, across = (np.arange(*ends) for ends in needed[-1])
+    cloud = grid.take(down, 0, mode="wrap").take(across, 1, mode="wrap")
+    low, high = float(grid.min()), float(grid.max())
+    for inner, outer in zip(needed[-2::-1], needed[:0:-1], strict=True):
+        cloud = _octave(cloud, wibble**2, rng, wraps=False)
+        wibble /= decay
+        rows, columns = (slice(a - 2 * (o + 1), b - 2 * (o + 1)) for (a, b), (o, _) in zip(inner, outer, strict=True))
+        cloud = cloud[rows, columns]
+        low, high = min(low, float(cloud.min())), max(high, float(cloud.max()))
     cloud = cloud - np.float32(low)
     cloud *= np.float32(1 / (high - low))
     return cloud

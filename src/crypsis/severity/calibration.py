@@ -8,9 +8,12 @@ evenly spaced ones (A Causally Grounded Taxonomy for Image Degradation Robustnes
 from __future__ import annotations
 
 import hashlib
+import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from importlib import resources
 from itertools import repeat, zip_longest
 from typing import Any
 
@@ -24,11 +27,23 @@ from ..catalog.apply import nearest_severity, through_rgb
 from ..errors import ImageError, InputError, UnknownNameError
 from ..seeds import content_key
 from ..types import Image
+from .lpips import runtime_version
 from .strength import METRICS, CleanImage
 
-__all__ = ["PSNR_CEILING", "SCHEMA", "Calibration", "calibrate_distortion"]
+__all__ = [
+    "PSNR_CEILING",
+    "SCHEMA",
+    "SHIPPED_SCHEMA",
+    "Calibration",
+    "calibrate_distortion",
+    "from_strengths",
+    "image_name",
+    "shipped_calibration",
+]
 
 SCHEMA = "crypsis.calibration/1"
+SHIPPED_SCHEMA = "crypsis.calibrations/1"
+"""Of a file with several entries in one metric on the same images."""
 
 PSNR_CEILING = 10 * math.log10(255**2 * 12)
 """58.92 dB, the PSNR of rounding to 8 bits (error uniform in ±½ gray level). In a mean over images every PSNR above
@@ -44,7 +59,7 @@ class Calibration(Mapping[str, Any]):
 
     Attributes:
         entry: canonical name, such as `cod10k-c/fog`.
-        metric: `1-ssim`, or `psnr` in dB.
+        metric: `1-ssim`, `lpips`, or `psnr` in dB.
         strengths: mean over the images at the native severities 1..5. A PSNR above `PSNR_CEILING` counts as that.
         deviations: standard deviation over the images (of the population: 0 for a single image), likewise.
         per_image: for each image, in the order given, its five strengths; an infinite PSNR is kept as such. It may be
@@ -54,7 +69,7 @@ class Calibration(Mapping[str, Any]):
         seed: the seed of random entries.
         versions: of what the pixels and numbers depend on.
         canonical_strengths: five strengths evenly spaced between the mildest and the strongest of `strengths`,
-            mildest first: rising for `1-ssim`, falling for `psnr`.
+            mildest first: rising for `1-ssim` and `lpips`, falling for `psnr`.
     """
 
     entry: str
@@ -179,7 +194,7 @@ def calibrate_distortion(
             once, one image at a time. A few dozen images of the kind you will degrade are a good number.
         paper: the paper's key or its family.
         term: the paper's word for the degradation.
-        metric: `1-ssim` or `psnr`; `crypsis.severity.strength.METRICS` defines them.
+        metric: `1-ssim`, `psnr` or `lpips`; `crypsis.severity.strength.METRICS` defines them.
         seed: which of many random fields; any integer.
         image_keys: a name for each image, on which all its randomness depends; without them it is derived from the
             pixels.
@@ -217,31 +232,109 @@ def calibrate_distortion(
         key = given if isinstance(given, str) else content
         clean = CleanImage(rgb)
         degraded = (entry.degrade(rgb, severity, seed=int(seed), image_key=key) for severity in entry.severities)
-        rows.append(tuple(clean.strengths(picture).value(metric) for picture in degraded))
-        names.append(f"{key}\0{content}")
+        lpips = metric == "lpips"
+        rows.append(tuple(clean.strengths(picture, lpips=lpips).value(metric) for picture in degraded))
+        names.append(image_name(key, content))
     if not rows:
         raise InputError(f"There is no image to calibrate {entry.name} on; give at least one, better a few dozen.")
+    return from_strengths(entry.name, metric, rows, names, seed=int(seed))
+
+
+def image_name(key: str, content: str) -> str:
+    """Return what stands for one image in a fingerprint: its key, and what `crypsis.seeds.content_key` says of it."""
+    return f"{key}\0{content}"
+
+
+def from_strengths(
+    entry: str, metric: str, rows: Sequence[Sequence[float]], names: Iterable[str], *, seed: int
+) -> Calibration:
+    """Return the calibration of strengths that are already measured.
+
+    Args:
+        entry: canonical name.
+        metric: of the strengths.
+        rows: for each image its five strengths, at least one; PSNR may be infinite.
+        names: for each image its `image_name`.
+        seed: that the images were degraded with.
+    """
     measured = np.minimum(rows, PSNR_CEILING) if metric == "psnr" else np.asarray(rows)
     means = [math.fsum(level) / len(rows) for level in measured.T]
     deviations = [
         math.sqrt(math.fsum((level - mean) ** 2) / len(rows)) for level, mean in zip(measured.T, means, strict=True)
     ]
     return Calibration(
-        entry=entry.name,
+        entry=entry,
         metric=metric,
         strengths=tuple(means),
         deviations=tuple(deviations),
-        per_image=tuple(rows),
+        per_image=tuple(tuple(row) for row in rows),
         count=len(rows),
         images=hashlib.blake2b("\n".join(sorted(names)).encode(), digest_size=16).hexdigest(),
-        seed=int(seed),
-        versions={
-            "crypsis": __version__,
-            "numpy": np.__version__,
-            "opencv": cv2.__version__,
-            "pillow": PIL.__version__,
-        },
+        seed=seed,
+        versions=_versions(metric),
     )
+
+
+def _versions(metric: str) -> dict[str, str]:
+    """Return the versions that a measurement depends on."""
+    versions = {
+        "crypsis": __version__,
+        "numpy": np.__version__,
+        "opencv": cv2.__version__,
+        "pillow": PIL.__version__,
+    }
+    if metric == "lpips":
+        versions["onnxruntime"] = runtime_version()
+    return versions
+
+
+def shipped_calibration(entry: str, metric: str = "1-ssim") -> Calibration:
+    """Return a calibration that comes with Crypsis, so that canonical severities need no images of one's own.
+
+        fog = shipped_calibration("cod10k-c/fog")
+        worse = apply_degradation(image, "cod10k-c/fog", severity=3, mode="canonical", calibration=fog)
+
+    It was measured on the 48 photographs of the demo set, seed 0, by `scripts/make_demo_calibrations.py`, and holds
+    six significant digits and no strengths of single images. Images unlike those (in size, texture or exposure) have
+    other strengths: calibrate on your own where that matters.
+
+    Args:
+        entry: a name of the catalog or an alias.
+        metric: `1-ssim` or `psnr`.
+
+    Raises:
+        UnknownNameError: there is no such entry, or no shipped calibration in that metric.
+        InputError: this installation lacks it.
+    """
+    name = get_entry(entry).name
+    if metric not in _SHIPPED:
+        raise UnknownNameError.among("shipped calibration in the metric", str(metric), _SHIPPED)
+    content = _shipped(metric)
+    levels = content["entries"].get(name)
+    if levels is None:
+        raise InputError(f"No calibration of {name} comes with Crypsis; make one with calibrate_distortion.")
+    shared = {key: content[key] for key in ("metric", "count", "images", "seed", "versions")}
+    return Calibration(
+        entry=name,
+        strengths=_five(levels["strengths"], "strengths"),
+        deviations=_five(levels["deviations"], "deviations"),
+        per_image=(),
+        **shared,
+    )
+
+
+_SHIPPED = ("1-ssim", "psnr")
+
+
+@lru_cache(maxsize=len(_SHIPPED))
+def _shipped(metric: str) -> dict[str, Any]:
+    """Read the file of shipped calibrations in one metric."""
+    file = resources.files("crypsis") / "data" / "calibrations" / f"demo-{metric}.json"
+    try:
+        content: dict[str, Any] = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file}: cannot be read ({error}); install crypsis again with pip.") from error
+    return content
 
 
 def _several(values: Iterable[Any], name: str = "images") -> Iterable[Any]:
