@@ -63,7 +63,10 @@ def test_findings_name_what_is_odd_first() -> None:
     even = StrengthTable.from_values(
         ENTRIES[:1], ["psnr"], np.linspace(40, 20, 5).reshape(1, 1, 5, 1), np.zeros((1, 5), np.int64)
     )
-    assert findings_text(find_all(even)) == "No finding: every entry rises in even steps.\n"
+    assert (
+        findings_text(find_all(even))
+        == "Nothing stands out: no entry falls back, saturates or has very uneven steps.\n"
+    )
 
 
 def test_long_lists_are_cut() -> None:

@@ -124,4 +124,4 @@ def findings_text(findings: Sequence[Finding], *, longest: int = 8) -> str:
             if len(notable) > longest:
                 lines.append(f"- … and {len(notable) - longest} more, in summary.json")
             lines.append("")
-    return "\n".join(lines) or "No finding: every entry rises in even steps.\n"
+    return "\n".join(lines) or "Nothing stands out: no entry falls back, saturates or has very uneven steps.\n"

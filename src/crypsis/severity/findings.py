@@ -252,10 +252,10 @@ def misalignment(table: StrengthTable, *, metric: str = "1-ssim") -> list[Findin
             weak, strong = int(np.argmin(level)), int(np.argmax(level))
             low, high = float(level[weak]), float(level[strong])
             value = high / low if low > 0 else math.inf if high > 0 else 1.0
-            times = f"{value:.3g} times" if math.isfinite(value) else "infinitely often"
+            is_strong = f"{value:.3g} times as strong as" if math.isfinite(value) else "infinitely stronger than"
             text = (
-                f"Effect {effect}, severity {severity}: {entries[strong]} ({metric} {high:.3g}) is {times} as strong "
-                f"as {entries[weak]} ({low:.3g}), of {len(entries)} entries."
+                f"Effect {effect}, severity {severity}: {entries[strong]} ({metric} {high:.3g}) is {is_strong} "
+                f"{entries[weak]} ({low:.3g}), of {len(entries)} entries."
             )
             found.append(
                 Finding(
