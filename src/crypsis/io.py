@@ -35,6 +35,7 @@ __all__ = [
     "discard_leftovers",
     "encode_image",
     "exif_orientation",
+    "file_size",
     "read_file",
     "read_image",
     "read_mask",
@@ -273,6 +274,14 @@ def encode_image(image: NDArray[np.uint8], suffix: str = ".png", *, quality: int
 def write_image(path: Path, image: NDArray[np.uint8], *, quality: int = 95) -> None:
     """Write an image by its file ending, whole or not at all; see `encode_image`."""
     write_atomic(path, encode_image(image, path.suffix, quality=quality))
+
+
+def file_size(path: Path) -> int | None:
+    """Return a file's size in bytes; None if it is not there or cannot be asked."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None
 
 
 @contextlib.contextmanager

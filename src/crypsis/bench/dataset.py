@@ -34,6 +34,7 @@ from ..io import (
     atomic_path,
     discard_leftovers,
     encode_image,
+    file_size,
     read_file,
     read_image,
     read_mask,
@@ -474,7 +475,7 @@ def _remaining(folder: Path, plan: DatasetPlan) -> Iterator[Unit]:
             yield unit
             continue
         sizes = {row["source"]: row["source_bytes"] for row in rows}
-        changed += [s.name for s in unit.sources if _size(s.image) not in (None, sizes[s.name])]
+        changed += [s.name for s in unit.sources if file_size(s.image) not in (None, sizes[s.name])]
     if changed:
         raise PlanChangedError(
             f"{len(changed)} images are other files now than when they were degraded ({', '.join(changed[:3])}"
@@ -487,16 +488,9 @@ def _read_part(part: Path) -> list[dict[str, Any]]:
 
 
 def _is_whole(folder: Path, row: Mapping[str, Any]) -> bool:
-    return _size(folder / row["file"]) == row["bytes"] and (
-        "mask" not in row or _size(folder / row["mask"]) == row["mask_bytes"]
+    return file_size(folder / row["file"]) == row["bytes"] and (
+        "mask" not in row or file_size(folder / row["mask"]) == row["mask_bytes"]
     )
-
-
-def _size(path: Path) -> int | None:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from ..catalog.entry import Entry
 from ..errors import CrypsisError, ImageError, IncompleteError, InputError, PlanChangedError, UnknownNameError
-from ..io import discard_leftovers, read_image
+from ..io import discard_leftovers, file_size, read_image
 from ..results import PARTS
 from ..severity.calibration import Calibration, calibrate_distortion
 from ..severity.findings import StrengthTable, find_all
@@ -248,20 +248,13 @@ def _remaining(folder: Path, units: Sequence[Unit]) -> list[Unit]:
             todo.append(unit)
             continue
         sizes = dict(zip(part["image"].to_pylist(), part["image_bytes"].to_pylist(), strict=True))
-        changed += [s.name for s in unit.sources if _size(s.image) not in (None, sizes.get(s.key))]
+        changed += [s.name for s in unit.sources if file_size(s.image) not in (None, sizes.get(s.key))]
     if changed:
         raise PlanChangedError(
             f"{len(changed)} images are other files now than when they were measured ({', '.join(changed[:3])}"
             f"{' …' if len(changed) > 3 else ''}); use a new folder for --out."
         )
     return todo
-
-
-def _size(path: Path) -> int | None:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +296,7 @@ class _Measurer:
 
     def _measure(self, source: Source, clock: Clock) -> list[dict[str, Any]]:
         """Return the rows of one image under all conditions."""
-        common = {"image": source.key, "seed": self.seed, "image_bytes": _size(source.image)}
+        common = {"image": source.key, "seed": self.seed, "image_bytes": file_size(source.image)}
         try:
             with clock("decode"):
                 image = read_image(source.image)

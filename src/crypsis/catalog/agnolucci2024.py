@@ -9,13 +9,11 @@ so. That code works on floats in 0..1; here the result is rounded to the nearest
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 from ..degradations import blur, codec, color, geometry, noise, occlusion, tone
 from ..taxonomy import Cause, Effect, Group
-from ..types import Image
 from .entry import Entry
+from .family import Family
 
 __all__ = ["ENTRIES", "PAPER"]
 
@@ -30,35 +28,9 @@ _GEOMETRY = (Cause.RENDERING, Effect.GEOMETRY, Group.G7)
 _TEXTURE = (Cause.RENDERING, Effect.TEXTURE, Group.G10)
 
 
-def _row(
-    term: str,
-    title: str,
-    operator: Callable[..., Image],
-    place: tuple[Cause, Effect, Group],
-    note: str,
-    aliases: tuple[str, ...] = (),
-    field: Callable[..., Any] | None = None,
-    monotone: bool = True,
-    **levels: Any,
-) -> Entry:
-    """Return one row; `levels` gives each parameter's five values, or the one it has at all five."""
-    five = {name: value if isinstance(value, tuple) else (value,) * 5 for name, value in levels.items()}
-    return Entry(
-        name=f"arniqa/{term}",
-        title=title,
-        paper=PAPER,
-        term=term,
-        operator=operator,
-        parameters=tuple(dict(zip(five, values, strict=True)) for values in zip(*five.values(), strict=True)),
-        cause=place[0],
-        effect=place[1],
-        group=place[2],
-        source="ARNIQA (WACV 2024), miccunifi/ARNIQA@f60c0f2 utils/distortions.py and distortion_range",
-        field=field,
-        monotone=monotone,
-        aliases=aliases,
-        note=note,
-    )
+_row = Family(
+    "arniqa", PAPER, "ARNIQA (WACV 2024), miccunifi/ARNIQA@f60c0f2 utils/distortions.py and distortion_range"
+).row
 
 
 def _sigma(*variances: float) -> tuple[float, ...]:

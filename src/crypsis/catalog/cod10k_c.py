@@ -7,44 +7,17 @@ a `note` calls open, are decisions made here. Rows are in the order of the paper
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from ..degradations import blur, codec, noise, tone, weather
 from ..taxonomy import Cause, Effect, Group
-from ..types import Image
 from .entry import Entry
+from .family import Family
 
 __all__ = ["ENTRIES", "PAPER"]
 
 PAPER = "COD10K-C"
 
 
-def _row(
-    term: str,
-    title: str,
-    operator: Callable[..., Image],
-    place: tuple[Cause, Effect, Group],
-    note: str,
-    aliases: tuple[str, ...] = (),
-    source: str = "COD10K-C (arXiv 2606.02603), section 3.2",
-    **levels: tuple[Any, ...],
-) -> Entry:
-    """Return one row; `levels` gives each parameter's five values."""
-    return Entry(
-        name=f"cod10k-c/{term}",
-        title=title,
-        paper=PAPER,
-        term=term,
-        operator=operator,
-        parameters=tuple(dict(zip(levels, values, strict=True)) for values in zip(*levels.values(), strict=True)),
-        cause=place[0],
-        effect=place[1],
-        group=place[2],
-        source=source,
-        aliases=aliases,
-        note=note,
-    )
+_row = Family("cod10k-c", PAPER, "COD10K-C (arXiv 2606.02603), section 3.2").row
 
 
 _REDUCTION = (0.85, 0.70, 0.55, 0.40, 0.30)

@@ -9,13 +9,12 @@ row differs. The last four rows are those meant for validation.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from ..degradations import blur, codec, color, geometry, noise, tone, weather
 from ..taxonomy import Cause, Effect, Group
-from ..types import Image
 from .entry import Entry
+from .family import Family
 
 __all__ = ["ENTRIES", "PAPER"]
 
@@ -26,34 +25,9 @@ _BLUR = (Cause.SENSOR, Effect.BLUR, Group.G2)
 _WEATHER = (Cause.ENVIRONMENT, Effect.WEATHER, Group.G8)
 
 
-def _row(
-    term: str,
-    title: str,
-    operator: Callable[..., Image],
-    place: tuple[Cause, Effect, Group],
-    note: str,
-    *levels: dict[str, Any],
-    aliases: tuple[str, ...] = (),
-    field: Callable[..., Any] | None = None,
-    monotone: bool = True,
-) -> Entry:
-    """Return one row; `levels` are the parameters at each severity."""
-    return Entry(
-        name=f"imagenet-c/{term}",
-        title=title,
-        paper=PAPER,
-        term=term,
-        operator=operator,
-        parameters=levels,
-        cause=place[0],
-        effect=place[1],
-        group=place[2],
-        source="Hendrycks & Dietterich (ICLR 2019), as in bethgelab/imagecorruptions@c959e65 corruptions.py",
-        field=field,
-        monotone=monotone,
-        aliases=aliases,
-        note=note,
-    )
+_row = Family(
+    "imagenet-c", PAPER, "Hendrycks & Dietterich (ICLR 2019), as in bethgelab/imagecorruptions@c959e65 corruptions.py"
+).row
 
 
 def _each(names: str, *values: tuple[Any, ...]) -> list[dict[str, Any]]:

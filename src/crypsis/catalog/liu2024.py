@@ -11,53 +11,17 @@ The authors' code has no license and was not used: operators are written from a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
 from ..degradations import blur, color, occlusion, sensor, tone, transfer, weather
 from ..taxonomy import Cause, Effect, Group
-from ..types import Image
 from .entry import Entry
+from .family import Family
 
 __all__ = ["ENTRIES", "PAPER"]
 
 PAPER = "Liu_IJCV_2024"
 
 
-def _row(
-    term: str,
-    title: str,
-    operator: Callable[..., Image],
-    place: tuple[Cause, Effect, Group],
-    note: str,
-    aliases: tuple[str, ...],
-    source: str = "Liu et al. (IJCV 2024); imdeg 952d6b3, backends/Liu_IJCV_2024 (levels)",
-    monotone: bool = True,
-    field: Callable[..., NDArray[np.float32]] | None = None,
-    extra: bool = False,
-    **levels: tuple[Any, ...],
-) -> Entry:
-    """Return one row; `levels` gives each parameter's five values."""
-    return Entry(
-        name=f"real-camera/{term}",
-        title=title,
-        paper=PAPER,
-        term=term,
-        operator=operator,
-        parameters=tuple(dict(zip(levels, values, strict=True)) for values in zip(*levels.values(), strict=True)),
-        cause=place[0],
-        effect=place[1],
-        group=place[2],
-        source=source,
-        field=field,
-        monotone=monotone,
-        aliases=aliases,
-        extra=extra,
-        note=note,
-    )
+_row = Family("real-camera", PAPER, "Liu et al. (IJCV 2024); imdeg 952d6b3, backends/Liu_IJCV_2024 (levels)").row
 
 
 _DENSITY = (0.05, 0.10, 0.15, 0.20, 0.25)
@@ -74,7 +38,7 @@ ENTRIES: tuple[Entry, ...] = (
         "Depends on the image's size in pixels: larger images are foggier. The fog darkens from 0.80 to 0.60 as it "
         "thickens, so that its strength is not ordered. The published transmission exceeds 1 far from the center of "
         "large images (from 1920×1080); here it ends at 1.",
-        ("F", "distance_fog"),
+        aliases=("F", "distance_fog"),
         monotone=False,
         density=_DENSITY,
         airlight=(0.80, 0.75, 0.70, 0.65, 0.60),
@@ -87,7 +51,7 @@ ENTRIES: tuple[Entry, ...] = (
         "Dimmed to 0.7 of its luma at every level, which outweighs the drops; drops shrink as their number grows, so "
         "that the levels are nearly equal. The cause is S, unlike the group's E: the drops are on the lens. Windows "
         "that would leave a small image are moved inside.",
-        ("LO", "lens_drops", "raindrops"),
+        aliases=("LO", "lens_drops", "raindrops"),
         monotone=False,
         drops=(50, 138, 225, 312, 400),
         scale=(0.075, 0.0662, 0.0575, 0.0488, 0.04),
@@ -100,7 +64,7 @@ ENTRIES: tuple[Entry, ...] = (
         (Cause.SENSOR, Effect.BLUR, Group.G2),
         "Kernels of 3, 9, 15, 23 and 29 pixels with the σ that OpenCV derives from the size, mirrored at the border "
         "(reflect-101). OpenCV's kernel of 3 is (1, 2, 1)/4, whose σ is 0.849, not the 0.8 of its formula.",
-        ("FM-D", "defocus"),
+        aliases=("FM-D", "defocus"),
         sigma=(0.8493218002880191, 1.7, 2.6, 3.8, 4.7),
         truncate=(1.1, 2.3, 2.6, 2.8, 2.9),
         mirror=(True,) * 5,
@@ -111,7 +75,7 @@ ENTRIES: tuple[Entry, ...] = (
         sensor.blooming_columns,
         (Cause.SENSOR, Effect.NOISE, Group.G1),
         "Numbers and sizes are in pixels: the larger the image, the weaker.",
-        ("CCD-D", "ccd_damage"),
+        aliases=("CCD-D", "ccd_damage"),
         defects=_DEFECTS,
     ),
     _row(
@@ -120,7 +84,7 @@ ENTRIES: tuple[Entry, ...] = (
         sensor.dead_lines,
         (Cause.SENSOR, Effect.NOISE, Group.G1),
         "Numbers and sizes are in pixels: the larger the image, the weaker.",
-        ("CMOS-D", "cmos_damage"),
+        aliases=("CMOS-D", "cmos_damage"),
         defects=_DEFECTS,
     ),
     _row(
@@ -130,7 +94,7 @@ ENTRIES: tuple[Entry, ...] = (
         (Cause.RENDERING, Effect.ILLUMINATION, Group.G6),
         "A red veil over an image dimmed to 0.7 at every level, rather than a lifted black; not ordered in strength "
         "on dark images.",
-        ("I-BLC", "insufficient_black_level_correction"),
+        aliases=("I-BLC", "insufficient_black_level_correction"),
         monotone=False,
         color=tuple((level, 0, 0) for level in _BLACK_LEVEL),
         alpha=(0.3,) * 5,
@@ -142,7 +106,7 @@ ENTRIES: tuple[Entry, ...] = (
         (Cause.RENDERING, Effect.ILLUMINATION, Group.G6),
         "A green veil over an image dimmed to 0.7 at every level, rather than a crushed black; not ordered in "
         "strength on dark images.",
-        ("E-BLC", "excessive_black_level_correction"),
+        aliases=("E-BLC", "excessive_black_level_correction"),
         monotone=False,
         color=tuple((0, level, 0) for level in _BLACK_LEVEL),
         alpha=(0.3,) * 5,
@@ -154,7 +118,7 @@ ENTRIES: tuple[Entry, ...] = (
         (Cause.RENDERING, Effect.ILLUMINATION, Group.G6),
         "Corners are black at every level; mosaic and demosaicing alone change every edge. imdeg cuts images with "
         "an odd side to even ones and stretches the result back; here nothing is stretched.",
-        ("LSC-D", "lens_shading_correction_damage", "vignetting"),
+        aliases=("LSC-D", "lens_shading_correction_damage", "vignetting"),
         falloff=(0.1, 0.275, 0.45, 0.625, 0.8),
     ),
     _row(
@@ -164,7 +128,7 @@ ENTRIES: tuple[Entry, ...] = (
         (Cause.RENDERING, Effect.COLOR, Group.G5),
         "Balances by the gray-world rule first, so that the strength depends on the image's own cast; on many images "
         "level 1 is the strongest.",
-        ("AWB-D", "automated_white_balance_damage", "auto_white_balance_damage", "white_balance_damage"),
+        aliases=("AWB-D", "automated_white_balance_damage", "auto_white_balance_damage", "white_balance_damage"),
         monotone=False,
         excess=(5, 10, 15, 20, 25),
     ),
@@ -175,7 +139,7 @@ ENTRIES: tuple[Entry, ...] = (
         (Cause.RENDERING, Effect.NOISE, Group.G1),
         "The cause is R, unlike the group's S: the correction fails. Level 2 is already far stronger than level 1 "
         "(16 % against 1 % of the pixels). Pixels are drawn one by one; the published number of them is exact.",
-        ("BPC-D", "bad_pixel_correction_damage", "dead_pixels"),
+        aliases=("BPC-D", "bad_pixel_correction_damage", "dead_pixels"),
         fraction=(0.01, 0.1575, 0.305, 0.4525, 0.6),
     ),
     _row(
@@ -185,7 +149,7 @@ ENTRIES: tuple[Entry, ...] = (
         (Cause.RENDERING, Effect.TEXTURE, Group.G10),
         "Scattered gray pixels; no color filter is involved, and gray images do not change. Pixels are drawn one by "
         "one; the published number of them is exact.",
-        ("CFAI-D", "color_filter_array_interpolation_damage", "demosaicing_damage"),
+        aliases=("CFAI-D", "color_filter_array_interpolation_damage", "demosaicing_damage"),
         fraction=_FRACTION,
     ),
     _row(
@@ -194,7 +158,7 @@ ENTRIES: tuple[Entry, ...] = (
         tone.gamma_curve,
         (Cause.RENDERING, Effect.TEXTURE, Group.G10),
         "Level 1 (γ = 0.5) lightens strongly, level 2 (γ = 1.125) is almost no change, the others darken.",
-        ("GC-D", "gamma_correction_damage", "gamma"),
+        aliases=("GC-D", "gamma_correction_damage", "gamma"),
         monotone=False,
         gamma=(0.5, 1.125, 1.75, 2.375, 3.0),
     ),
@@ -205,7 +169,7 @@ ENTRIES: tuple[Entry, ...] = (
         (Cause.RENDERING, Effect.COLOR, Group.G5),
         "As in imdeg, values end at 0; the authors' own code wraps around, which gives other colors. Pixels are "
         "drawn one by one; the published number of them is exact.",
-        ("CSC-D",),
+        aliases=("CSC-D",),
         fraction=_FRACTION,
     ),
     _row(
@@ -215,7 +179,7 @@ ENTRIES: tuple[Entry, ...] = (
         (Cause.TRANSFER, Effect.TEMPORAL, Group.G11),
         "What one sees is noise. This is imdeg's; the paper blacks out a box whose size comes from the smallest "
         "annotated object.",
-        ("ME", "memory_damage"),
+        aliases=("ME", "memory_damage"),
         threshold=(16, 32, 64, 128, 200),
     ),
     _row(
@@ -225,7 +189,7 @@ ENTRIES: tuple[Entry, ...] = (
         (Cause.TRANSFER, Effect.TEMPORAL, Group.G11),
         "What one sees is noise in rows. The area hit is the square of the share. Dark values are multiplied up to "
         "128 times, because the published code writes binary digits from the left of the byte.",
-        ("THE", "transfer_harness_damage"),
+        aliases=("THE", "transfer_harness_damage"),
         share=(0.05, 0.1625, 0.275, 0.3875, 0.5),
     ),
     _row(
@@ -236,7 +200,7 @@ ENTRIES: tuple[Entry, ...] = (
         "In imdeg, not among the paper's sixteen. Filed under transfer as there, though a sensor fails and what one "
         "sees is occlusion. Level 1 (three faint spots) is almost invisible. The band begins at level 2, the leak at "
         "level 3. Sizes are in pixels.",
-        ("broken_sensor",),
+        aliases=("broken_sensor",),
         spots=(3, 6, 9, 12, 15),
         spot_weight=(0.2, 0.35, 0.5, 0.65, 0.8),
         band_strength=(0.0, 0.4, 0.6, 0.8, 1.0),
@@ -250,7 +214,7 @@ ENTRIES: tuple[Entry, ...] = (
         "What one sees is displaced content. The paper takes sizes from the smallest annotated object, which "
         "unlabeled images do not have and which leaks labels into the image; here they are shares of the height, "
         "with levels by Crypsis, and lost rows are shared equally among the breaks, so that levels are ordered.",
-        ("SE", "lost_rows"),
+        aliases=("SE", "lost_rows"),
         source="Liu et al. (IJCV 2024); operator and levels by Crypsis",
         field=transfer.lost_rows_field,
         extra=True,
