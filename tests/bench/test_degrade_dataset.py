@@ -17,23 +17,18 @@ from typing import Any
 import numpy as np
 import PIL.Image
 import pytest
-from typer.testing import CliRunner, Result
 
+from command_line import run
 from crypsis.bench import dataset as module
 from crypsis.bench.dataset import degrade_dataset, estimate, plan_dataset
 from crypsis.catalog import get_entry, list_entries
 from crypsis.catalog.aligned import align_mask
-from crypsis.cli.app import app
 from crypsis.datasets.masks import open_masks
 from crypsis.errors import CrypsisError, DatasetError, IncompleteError, InputError, PlanChangedError, UnknownNameError
 from crypsis.io import read_image, read_mask, write_image
 from moving_entries import SHIFT, WOBBLE
 
 FOG, NOISE, RAIN = "cod10k-c/fog", "cod10k-c/gaussian_noise", "cod10k-c/rain"
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
 def tree(folder: Path) -> dict[str, bytes]:

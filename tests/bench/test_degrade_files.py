@@ -6,19 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
 
+from command_line import run
 from crypsis.bench.degrade import degrade_files, parse_step
 from crypsis.catalog.composition import chain
-from crypsis.cli.app import app
 from crypsis.errors import InputError, UnknownNameError
 from crypsis.io import read_image, write_image
 
 FOG, NOISE, RAIN = "cod10k-c/fog", "cod10k-c/gaussian_noise", "cod10k-c/rain"
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
 @pytest.fixture

@@ -9,13 +9,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
+from command_line import run
 from crypsis.bench.finish import finish
 from crypsis.bench.plan import MaskPlan, plan_cod10k_c
 from crypsis.bench.run import run_masks
 from crypsis.catalog import get_entry
-from crypsis.cli.app import app
 from crypsis.errors import PlanChangedError, UnknownNameError
 from crypsis.io import write_image
 from crypsis.types import Image, Prediction
@@ -83,9 +82,9 @@ def test_the_choice_belongs_to_the_plan(data: Path, tmp_path: Path) -> None:
 
 def test_on_the_command_line(data: Path, tmp_path: Path) -> None:
     command = ["bench", "cod10k-c", "--data", str(data), "--model", "saliency", "--workers", "1", "-q"]
-    result = CliRunner().invoke(app, [*command, "--truth", "aligned", "--out", str(tmp_path / "run"), "--limit", "1"])
+    result = run(*command, "--truth", "aligned", "--out", str(tmp_path / "run"), "--limit", "1")
     assert result.exit_code == 0, result.output
     assert json.loads((tmp_path / "run" / "run.json").read_text())["plan"]["truth"] == "aligned"
-    result = CliRunner().invoke(app, [*command, "--truth", "aligend", "--out", str(tmp_path / "other")])
+    result = run(*command, "--truth", "aligend", "--out", str(tmp_path / "other"))
     assert result.exit_code == 2
     assert "did you mean 'aligned'" in result.output

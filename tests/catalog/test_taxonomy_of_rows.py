@@ -7,10 +7,9 @@ from itertools import product
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
+from command_line import run
 from crypsis.catalog import Entry, get_entry, list_entries, map_paper_term, taxonomy_matrix
-from crypsis.cli.app import app
 from crypsis.errors import InputError, UnknownNameError
 from crypsis.taxonomy import Cause, Effect, Group
 
@@ -183,7 +182,7 @@ def test_matrix_counts_every_row_once() -> None:
 
 
 def test_list_prints_the_matrix_below_the_table() -> None:
-    lines = CliRunner().invoke(app, ["list", "--family", "real-camera"]).stdout.splitlines()
+    lines = run("list", "--family", "real-camera").stdout.splitlines()
     head = next(i for i, line in enumerate(lines) if line.split() == [e.code for e in Effect])
     assert head > max(i for i, line in enumerate(lines) if "synchronization_exceptions" in line)
     body = [line.split()[-len(Effect) :] for line in lines[head + 1 : head + 1 + len(Cause)]]

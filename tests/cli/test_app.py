@@ -14,14 +14,9 @@ from pathlib import Path
 import numpy as np
 import PIL.Image
 import pytest
-from typer.testing import CliRunner, Result
 
-from crypsis.cli.app import app
+from command_line import run
 from crypsis.io import read_image, write_image
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
 def python(code: str) -> str:

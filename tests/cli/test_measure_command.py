@@ -10,14 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
 
 import crypsis
-from crypsis.cli.app import app
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(a) for a in arguments])
+from command_line import run
 
 
 @pytest.fixture

@@ -96,13 +96,13 @@ def _end_with_reader() -> NoReturn:
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    print(f"crypsis: {message}", file=sys.stderr)
+    print(f"crypsis: {message}", file=sys.stderr, flush=True)
     raise SystemExit(code)
 
 
 def _say(text: str, *, quiet: bool = False) -> None:
     if not quiet:
-        print(text, file=sys.stderr)
+        print(text, file=sys.stderr, flush=True)
 
 
 def _processors() -> int:
@@ -350,7 +350,7 @@ def _degrade_dataset(plan: DatasetPlan, out: Path, workers: int, *, quiet: bool)
 
 def _print_failed(failures: tuple[tuple[str, str], ...]) -> None:
     for path, reason in failures:
-        print(f"failed: {reason if path in reason else f'{path}: {reason}'}", file=sys.stderr)
+        print(f"failed: {reason if path in reason else f'{path}: {reason}'}", file=sys.stderr, flush=True)
 
 
 @command(app, "gallery")
@@ -465,7 +465,7 @@ def _bench(plan: MaskPlan, out: Path, workers: int, *, quiet: bool, as_json: boo
 def _report_failures(outcome: Outcome) -> None:
     _print_failed(outcome.failures[:20])
     if len(outcome.failures) > 20:
-        print(f"… and {len(outcome.failures) - 20} more; all stand in the report.", file=sys.stderr)
+        print(f"… and {len(outcome.failures) - 20} more; all stand in the report.", file=sys.stderr, flush=True)
 
 
 def _print_tables(
@@ -551,7 +551,11 @@ def measure(
         )
     _print_failed(outcome.failures[:20])
     if len(outcome.failures) > 20:
-        print(f"… and {len(outcome.failures) - 20} more; all stand in {out / 'summary.json'}.", file=sys.stderr)
+        print(
+            f"… and {len(outcome.failures) - 20} more; all stand in {out / 'summary.json'}.",
+            file=sys.stderr,
+            flush=True,
+        )
     table = finish_measuring(plan, out, outcome.failures)
     if as_json:
         print((out / "summary.json").read_text("utf-8"), end="")

@@ -78,5 +78,9 @@ class Reporter:
         if now - self.last >= _EVERY or done == total:
             rate = (done - self.first) / (now - self.started) if now > self.started else 0.0
             left = f", {(total - done) / rate:.0f} s left" if rate > 0 and done < total else ""
-            print(f"{done}/{total} {self.what}, {rate:.2f}/s{left}{', ' + note if note else ''}", file=sys.stderr)
+            print(
+                f"{done}/{total} {self.what}, {rate:.2f}/s{left}{', ' + note if note else ''}",
+                file=sys.stderr,
+                flush=True,
+            )
             self.last = now
