@@ -19,9 +19,9 @@ from ..errors import CrypsisError
 from ..io import encode_image, write_atomic
 from ..models.segmenter import load_model
 from ..results import RunFolder
-from ..types import Condition, Image, Mask, Sample
+from ..types import Condition, Image, Mask
 from .plan import MaskPlan
-from .run import predict, truth_under
+from .run import degraded, predict, truth_under
 from .store import write_json
 
 __all__ = ["make_pictures"]
@@ -46,12 +46,12 @@ def make_pictures(run: RunFolder, plan: MaskPlan) -> None:
     worst: list[dict[str, Any]] = []
     for image, name, condition in _worst(clean, drops):
         sample = plan.dataset.load(items[image], on_size_mismatch=plan.on_size_mismatch)
-        degraded = _degrade(plan, sample, condition)
-        views = {"clean": _outlined(sample.image, sample.mask), "degraded": _fit(degraded, _SIDE)}
+        worse = degraded(plan, sample, condition)
+        views = {"clean": _outlined(sample.image, sample.mask), "degraded": _fit(worse, _SIDE)}
         views["truth"] = _fit(sample.mask.astype(np.uint8) * 255, _SIDE)
         for view, picture, under in (
             ("prediction_clean", sample.image, Condition("clean", 0)),
-            ("prediction", degraded, condition),
+            ("prediction", worse, condition),
         ):
             prediction = predict(models[name], sample, [picture], [under])[0]
             if isinstance(prediction, CrypsisError):  # it was scored before: files changed in between
@@ -78,7 +78,7 @@ def _dice(
 ) -> tuple[dict[tuple[str, str], float], dict[tuple[str, str, Condition], float]]:
     """Return Dice of (model, image) clean, and of (model, image, condition) degraded; failed rows left out."""
     clean: dict[tuple[str, str], float] = {}
-    degraded: dict[tuple[str, str, Condition], float] = {}
+    worse: dict[tuple[str, str, Condition], float] = {}
     for table in run.tables(["model", "image", "entry", "severity", "dice"]):
         for row in table.to_pylist():
             if row["dice"] is None:
@@ -86,17 +86,17 @@ def _dice(
             if row["severity"] == 0:
                 clean[row["model"], row["image"]] = row["dice"]
             else:
-                degraded[row["model"], row["image"], Condition(row["entry"], row["severity"])] = row["dice"]
-    return clean, degraded
+                worse[row["model"], row["image"], Condition(row["entry"], row["severity"])] = row["dice"]
+    return clean, worse
 
 
 def _worst(
-    clean: Mapping[tuple[str, str], float], degraded: Mapping[tuple[str, str, Condition], float]
+    clean: Mapping[tuple[str, str], float], worse: Mapping[tuple[str, str, Condition], float]
 ) -> Iterator[tuple[str, str, Condition]]:
     """Yield (image, model, condition) from the largest drop down."""
     drops = sorted(
         (dice - clean[model, image], image, model, condition)
-        for (model, image, condition), dice in degraded.items()
+        for (model, image, condition), dice in worse.items()
         if (model, image) in clean
     )
     images: set[str] = set()
@@ -121,7 +121,7 @@ def _strip(
     image = ranked[len(ranked) // 2][1]
     sample = plan.dataset.load(items[image], on_size_mismatch=plan.on_size_mismatch)
     views = {
-        str(index): _fit(_degrade(plan, sample, condition), _STRIP_SIDE)
+        str(index): _fit(degraded(plan, sample, condition), _STRIP_SIDE)
         for index, condition in enumerate(plan.conditions)
     }
     files = _write(folder, "strip", views)
@@ -130,13 +130,6 @@ def _strip(
         for index, condition in enumerate(plan.conditions)
     ]
     return {"image": image, "cells": cells}
-
-
-def _degrade(plan: MaskPlan, sample: Sample, condition: Condition) -> Image:
-    if condition.severity == 0:
-        return sample.image
-    entry = next(e for e in plan.entries if e.name == condition.entry)
-    return entry.degrade(sample.image, condition.severity, seed=plan.seed, image_key=sample.key)
 
 
 def _fit(picture: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:

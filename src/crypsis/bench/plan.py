@@ -71,6 +71,10 @@ class MaskPlan:
         """`clean`, then every entry at every severity."""
         return _conditions(self.entries)
 
+    def entry(self, name: str) -> Entry:
+        """Return the entry of that name."""
+        return next(e for e in self.entries if e.name == name)
+
     def units(self) -> Iterator[Unit]:
         """Yield the units of work, in a fixed order."""
         items = self.dataset.items

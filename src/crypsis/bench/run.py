@@ -25,7 +25,7 @@ from . import store
 from .engines import map_units
 from .plan import MaskPlan, Model, Unit
 
-__all__ = ["Clock", "Outcome", "Receipt", "predict", "run_masks", "truth_under"]
+__all__ = ["Clock", "Outcome", "Receipt", "degraded", "predict", "run_masks", "truth_under"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class _Scorer:
         for conditions in self._batches(sample):
             try:
                 with clock("degrade"):
-                    images = [self._degraded(sample, c) for c in conditions] if self.needs_pixels else []
+                    images = [degraded(plan, sample, c) for c in conditions] if self.needs_pixels else []
             except CrypsisError as error:  # an image that an operator cannot take, such as one too long for JPEG
                 rows += self._failed(common, conditions, error)
                 continue
@@ -207,12 +207,6 @@ class _Scorer:
                 yield conditions
             else:
                 yield from ([condition] for condition in conditions)
-
-    def _degraded(self, sample: Sample, condition: Condition) -> Image:
-        if condition.severity == 0:
-            return sample.image
-        entry = next(e for e in self.plan.entries if e.name == condition.entry)
-        return entry.degrade(sample.image, condition.severity, seed=self.plan.seed, image_key=sample.key)
 
     def _truth(self, sample: Sample, condition: Condition, unmoved: MaskTruth) -> MaskTruth:
         mask = truth_under(self.plan, sample, condition)
@@ -245,11 +239,19 @@ _SCORE_FIELDS = (
 )
 
 
+def degraded(plan: MaskPlan, sample: Sample, condition: Condition) -> Image:
+    """Return the image under `condition`; the sample's own where that is `clean`."""
+    if condition.severity == 0:
+        return sample.image
+    entry = plan.entry(condition.entry)
+    return entry.degrade(sample.image, condition.severity, seed=plan.seed, image_key=sample.key)
+
+
 def truth_under(plan: MaskPlan, sample: Sample, condition: Condition) -> Mask:
     """Return the mask that a prediction under `condition` is scored against; the sample's own where nothing moves."""
     if plan.truth == "published" or condition.severity == 0:
         return sample.mask
-    entry = next(e for e in plan.entries if e.name == condition.entry)
+    entry = plan.entry(condition.entry)
     if not entry.moves_pixels:
         return sample.mask
     return align_mask(sample.mask, entry, condition.severity, seed=plan.seed, image_key=sample.key)

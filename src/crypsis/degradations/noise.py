@@ -69,9 +69,7 @@ def gaussian_noise(image: Image, *, sigma: float, floor: bool = False, rng: np.r
     noisy = np.empty_like(clean)
     for start in range(0, clean.size, _BLOCK):
         part = clean[start : start + _BLOCK]
-        words = rng.integers(0, 2**64, size=-(-part.size // 4), dtype=np.uint64)
-        uniform = words.astype("<u8", copy=False).view("<u2")[: part.size]
-        value = table.take(uniform, mode="wrap")  # never wraps; the mode that skips the bounds check
+        value = table.take(_words(rng, part.size), mode="wrap")  # never wraps; the mode that skips the bounds check
         value += part
         np.clip(value, 0, 255, out=value)
         noisy[start : start + _BLOCK] = value
