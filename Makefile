@@ -8,6 +8,7 @@ BIN := $(VENV)/bin
 # one thread per process: on busy cores, more cost far more than they bring
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
+export RAYON_NUM_THREADS := 1
 
 .PHONY: demo test lint clean
 

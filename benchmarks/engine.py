@@ -3,9 +3,9 @@
     python benchmarks/engine.py                       # demo set, 1 worker: overhead
     python benchmarks/engine.py --images 400 --size 1024x768 --workers 2   # made-up set: memory
 
-Overhead is the CPU time of all processes that is not decoding, degrading, predicting or scoring: starting up,
-planning, writing parts, collecting, and (named apart) summary, pictures and report. Memory is the largest sum over
-processes of proportional set size (Linux).
+Overhead is the CPU time of all processes that is not decoding, degrading, measuring strength, predicting or scoring:
+starting up, planning, writing parts, collecting, and (named apart) summary, pictures and report. Memory is the
+largest sum over processes of proportional set size (Linux).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 
 from crypsis.io import write_image
 
-STAGES = ("decode", "degrade", "predict", "score")
+STAGES = ("decode", "degrade", "measure", "predict", "score")
 
 
 def make_set(folder: Path, images: int, size: tuple[int, int]) -> None:

@@ -8,7 +8,7 @@ rows run in turn, one call each a round, and the median over the rounds is shown
 disturbs all of them. The floor of SSIM is its Gaussian means alone: four of float32 images of this size through
 OpenCV, three where those of the clean image are known. Peers are given the convention of `crypsis`
 where they have it (torchmetrics and kornia treat the border in another way, so their number differs). A peer that
-is not installed is left out.
+is not installed is left out; LPIPS has none here that does without torchvision.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ import numpy as np
 
 import crypsis
 from crypsis.io import read_image
+from crypsis.severity.lpips import lpips, runtime_version
 from crypsis.severity.strength import CleanImage, psnr, ssim
 
 Measure = Callable[[], object]
@@ -128,8 +129,10 @@ def main() -> None:
         "SSIM crypsis, clean image known": lambda: known.ssim(degraded),
         "SSIM floor: four Gaussian means": floor(clean, 4),
         "SSIM floor: three Gaussian means": floor(clean, 3),
+        "LPIPS crypsis": lambda: lpips(clean, degraded),
+        "LPIPS crypsis, clean image known": lambda: known.lpips(degraded),
     }
-    versions = {"numpy": np.__version__, "opencv": cv2.__version__}
+    versions = {"numpy": np.__version__, "opencv": cv2.__version__, "onnxruntime": runtime_version()}
     for name, build in PEERS.items():
         try:
             calls |= {f"{metric} {name}": call for metric, call in build(clean, degraded).items()}
@@ -140,10 +143,10 @@ def main() -> None:
     print(f"{options.width}×{options.height}, {options.rounds} rounds, CPU ms, one thread")
     print(f"Python {platform.python_version()}, " + ", ".join(f"{k} {v}" for k, v in versions.items()), end="\n\n")
     print("| what | CPU ms | times crypsis | value |\n|---|---:|---:|---:|")
-    for name, call in sorted(calls.items(), key=lambda item: item[0][:4]):
+    for name, call in sorted(calls.items(), key=lambda item: item[0].split()[0]):
         value = call()
         shown = "–" if value is None else f"{float(value):.6f}"
-        print(f"| {name} | {took[name]:.3f} | {took[name] / took[name[:4] + ' crypsis']:.2f} | {shown} |")
+        print(f"| {name} | {took[name]:.3f} | {took[name] / took[f'{name.split()[0]} crypsis']:.2f} | {shown} |")
 
 
 if __name__ == "__main__":

@@ -1,21 +1,25 @@
 """Calibrate all entries of the catalog on the demo photographs, for the calibrations that ship with the package.
 
     pip install -e .
-    python scripts/make_demo_calibrations.py
+    python scripts/make_demo_calibrations.py            # writes
+    python scripts/make_demo_calibrations.py --check    # measures again, says whether the bytes are the same
 
-Writes src/crypsis/data/calibrations/demo-1-ssim.json and demo-psnr.json: the same bytes with the same versions of
-the packages, which the files name. Takes about 80 s of one core.
+The files are src/crypsis/data/calibrations/demo-1-ssim.json and demo-psnr.json: the same bytes with the same versions
+of the packages, which the files name. Takes about 80 s of one core.
 """
 
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import cv2
 
 from crypsis.catalog import list_entries
+from crypsis.catalog.entry import Entry
 from crypsis.datasets.masks import open_masks
 from crypsis.io import read_image
 from crypsis.seeds import content_key
@@ -54,13 +58,11 @@ def text_of(content: dict[str, Any]) -> str:
     return json.dumps(head, indent=1)[:-2] + ',\n "entries": {\n' + ",\n".join(lines) + "\n }\n}\n"
 
 
-def main() -> None:
-    cv2.setNumThreads(1)
-    items = open_masks("demo").items
-    entries = list_entries()
+def calibrated(entries: Sequence[Entry]) -> dict[str, list[Calibration]]:
+    """Return for each metric the calibrations of entries on all demo photographs; each is decoded once."""
     rows: dict[tuple[str, str], list[tuple[float, ...]]] = {(m, e.name): [] for m in METRICS for e in entries}
     names = []
-    for item in items:
+    for item in open_masks("demo").items:
         image = read_image(item.image)
         names.append(image_name(item.key, content_key(image)))
         clean = CleanImage(image)
@@ -71,10 +73,22 @@ def main() -> None:
             ]
             for metric in METRICS:
                 rows[metric, entry.name].append(tuple(level.value(metric) for level in levels))
+    return {m: [from_strengths(e.name, m, rows[m, e.name], names, seed=0) for e in entries] for m in METRICS}
+
+
+def main() -> None:
+    cv2.setNumThreads(1)
     TARGET.mkdir(parents=True, exist_ok=True)
-    for metric in METRICS:
-        found = [from_strengths(e.name, metric, rows[metric, e.name], names, seed=0) for e in entries]
-        (TARGET / f"demo-{metric}.json").write_text(text_of(content_of(found)), "utf-8")
+    changed = []
+    for metric, found in calibrated(list_entries()).items():
+        file, text = TARGET / f"demo-{metric}.json", text_of(content_of(found))
+        if "--check" not in sys.argv:
+            file.write_text(text, "utf-8")
+        elif file.read_text("utf-8") != text:
+            changed.append(file.name)
+    if "--check" in sys.argv:
+        print(f"other bytes: {', '.join(changed)}" if changed else "the same bytes")
+        raise SystemExit(bool(changed))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -15,6 +16,7 @@ from crypsis.bench.run import run_masks
 from crypsis.errors import InputError
 from crypsis.metrics.curves import e_curve
 from crypsis.results import RECORD_SCHEMA, SCORES, RunFolder, summarize
+from crypsis.severity.calibration import PSNR_CEILING
 
 
 @pytest.fixture
@@ -46,6 +48,30 @@ def test_means_are_plain_means(run: RunFolder) -> None:
         saliency["corrupted"]["dice"]["value"] / saliency["conditions"]["clean"]["dice"]["value"]
     )
     assert "mae" not in saliency["retention"]
+
+
+def test_strength_is_a_mean_over_the_scored_images(run: RunFolder) -> None:
+    rows = pq.read_table(run.path / "parts").to_pylist()
+    strength = summarize(run)["models"]["saliency"]["strength"]
+    assert list(strength) == [str(c) for c in run.conditions]
+    assert strength["clean"]["1-ssim"] == {"value": 0.0, "low": 0.0, "high": 0.0}
+    assert strength["clean"]["psnr"]["value"] == pytest.approx(PSNR_CEILING)
+    for condition in run.conditions[1:]:
+        own = [r for r in rows if (r["entry"], r["severity"]) == (condition.entry, condition.severity)]
+        found = strength[str(condition)]
+        assert found["1-ssim"]["value"] == pytest.approx(np.mean([r["one_minus_ssim"] for r in own]))
+        assert found["psnr"]["value"] == pytest.approx(np.mean([min(r["psnr"], PSNR_CEILING) for r in own]))
+        assert found["1-ssim"]["low"] <= found["1-ssim"]["value"] <= found["1-ssim"]["high"]
+
+
+def test_an_unchanged_image_counts_as_the_ceiling_in_means_of_psnr(run: RunFolder) -> None:
+    for part in run.parts():
+        table = pq.read_table(part)
+        psnr = [np.inf if image == "animal-00" else 30.0 for image in table["image"].to_pylist()]
+        place = table.column_names.index("psnr")
+        pq.write_table(table.set_column(place, "psnr", pa.array(psnr, pa.float64())), part)
+    found = summarize(run)["models"]["saliency"]["strength"]["cod10k-c/fog@3"]["psnr"]["value"]
+    assert found == pytest.approx((6 * 30 + PSNR_CEILING) / 7)
 
 
 def test_pooled_numbers_pool(run: RunFolder) -> None:
@@ -88,7 +114,13 @@ def test_rows_have_the_published_columns(run: RunFolder) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "words"), [("{", "cannot be read"), ('{"schema": "other/9"}', "other/9"), (None, "no run is here")]
+    ("content", "words"),
+    [
+        ("{", "cannot be read"),
+        ('{"schema": "crypsis.run/1"}', "crypsis.run/1"),
+        ('{"schema": "other/9"}', "other/9"),
+        (None, "no run is here"),
+    ],
 )
 def test_not_a_run(tmp_path: Path, content: str | None, words: str) -> None:
     if content is not None:

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .catalog import get_entry, list_entries
     from .catalog.apply import apply_degradation
+    from .severity.inverse import degrade_to_strength
 
-__all__ = ["apply_degradation", "get_entry", "list_entries"]
+__all__ = ["apply_degradation", "degrade_to_strength", "get_entry", "list_entries"]
 __version__ = "0.1.0"
 
 _HOME = {
     "apply_degradation": "crypsis.catalog.apply",
+    "degrade_to_strength": "crypsis.severity.inverse",
     "get_entry": "crypsis.catalog",
     "list_entries": "crypsis.catalog",
 }

@@ -6,6 +6,7 @@
     │   ├── DatasetError            2   a folder or manifest that is not a usable data set
     │   ├── ModelError              2   a model file or prediction that does not fit
     │   ├── UnknownNameError        2   a name that is not in a table (suggests the nearest)
+    │   ├── UnreachableError        2   a strength that an image cannot be degraded to
     │   └── PlanChangedError        2   a run folder that holds another plan
     ├── IncompleteError             3   work that ended with some of it missing
     └── MissingDependencyError      4   a package or file to be installed or fetched by the user
@@ -28,6 +29,7 @@ __all__ = [
     "ModelError",
     "PlanChangedError",
     "UnknownNameError",
+    "UnreachableError",
 ]
 
 
@@ -69,6 +71,16 @@ class UnknownNameError(InputError):
         else:
             advice = f"{len(names)} are known."
         return cls(f"There is no {kind} {name!r}; {advice} {hint}".rstrip())
+
+
+class UnreachableError(InputError):
+    """An image cannot be degraded to the strength that was asked for.
+
+    Attributes:
+        strengths: the smallest and the largest that were met; they enclose the target where levels go in steps.
+    """
+
+    strengths: tuple[float, ...] = ()
 
 
 class PlanChangedError(InputError):

@@ -11,6 +11,7 @@ import errno
 import hashlib
 import io
 import os
+import platform
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -314,7 +315,7 @@ def atomic_path(path: Path, *, durable: bool = False) -> Iterator[Path]:
     """
     # short, so that a name of the greatest length still has room for its temporary twin
     twin = hashlib.blake2b(path.name.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
-    temporary = path.with_name(f".{twin}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{twin}.{_HOST}.{os.getpid()}.tmp")
     try:
         with storing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -329,11 +330,15 @@ def atomic_path(path: Path, *, durable: bool = False) -> Iterator[Path]:
 
 
 def discard_leftovers(folder: Path) -> None:
-    """Remove the temporary files below `folder` whose process is gone."""
-    for leftover in folder.glob("**/.*.*.tmp"):
+    """Remove the temporary files below `folder` that a process of this machine left when it died."""
+    for leftover in folder.glob(f"**/.*.{_HOST}.*.tmp"):
         process = leftover.name.split(".")[-2]
         if process.isdigit() and not _alive(int(process)):
             leftover.unlink(missing_ok=True)
+
+
+_HOST = hashlib.blake2b(platform.node().encode(), digest_size=4).hexdigest()
+"""Which machine a temporary file is of: several may share a folder, and the numbers of their processes tell nothing."""
 
 
 def _alive(process: int) -> bool:

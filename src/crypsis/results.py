@@ -24,19 +24,35 @@ from .metrics.calibration import ece_from_bins
 from .metrics.curves import e_curve, f_curve
 from .metrics.robustness import aggregate, bootstrap_counts
 from .metrics.segmentation import METRICS
+from .severity.calibration import PSNR_CEILING
 from .types import Condition
 
-__all__ = ["PARTS", "RECORD_SCHEMA", "RUN_SCHEMA", "SCORES", "SUMMARY_SCHEMA", "RunFolder", "RunProgress", "summarize"]
+__all__ = [
+    "PARTS",
+    "RECORD_SCHEMA",
+    "RUN_SCHEMA",
+    "SCORES",
+    "STRENGTHS",
+    "SUMMARY_SCHEMA",
+    "RunFolder",
+    "RunProgress",
+    "interval",
+    "read_run",
+    "summarize",
+]
 
 PARTS = "parts"
-RUN_SCHEMA = "crypsis.run/1"
-SUMMARY_SCHEMA = "crypsis.summary/1"
+RUN_SCHEMA = "crypsis.run/2"
+SUMMARY_SCHEMA = "crypsis.summary/2"
 
 SCORES = (
     "dice", "iou", "mae", "boundary_f1", "ece", "s_measure", "weighted_f",
     "e_adaptive", "e_mean", "f_adaptive", "f_mean",
 )  # fmt: skip
 """Per-image scores, float64, by column name; `crypsis.metrics.segmentation.METRICS` defines each."""
+
+STRENGTHS = {"one_minus_ssim": "1-ssim", "psnr": "psnr"}
+"""Columns of measured strength, float64, and the `crypsis.severity.strength.METRICS` they hold."""
 
 RECORD_SCHEMA = pa.schema(
     [
@@ -54,7 +70,7 @@ RECORD_SCHEMA = pa.schema(
         ("height", pa.int32()),
         ("width", pa.int32()),
         ("foreground", pa.int64()),
-        *((name, pa.float64()) for name in SCORES),
+        *((name, pa.float64()) for name in (*STRENGTHS, *SCORES)),
         ("ece_count", pa.list_(pa.int32())),
         ("ece_confidence", pa.list_(pa.float64())),
         ("ece_correct", pa.list_(pa.int32())),
@@ -63,15 +79,44 @@ RECORD_SCHEMA = pa.schema(
     ]
 )
 """Columns of a part. `entry` is `clean` with severity 0, or a catalog name with severity 1..5. `status` is `ok`
-or `failed`; a failed row has `error` and null scores. The three `ece_*` lists have 15 bins; the two histograms
-have 256 bins of floor(255·p) over object and background pixels."""
+or `failed`; a failed row has `error` and null scores. The two columns of `STRENGTHS` measure the condition's image
+against the clean one, whose own rows have 0 and infinity; a PSNR is infinite wherever nothing changed. They are null
+where no image was degraded: in failed rows, and in runs of saved predictions only. The three `ece_*` lists have 15
+bins; the two histograms have 256 bins of floor(255·p) over object and background pixels."""
 
+_MEANS = (*SCORES, *STRENGTHS)
 _BINS = 15
 _SAMPLES = 1000
 _BATCH_PARTS = 16
 
 Interval: TypeAlias = dict[str, float | None]
 """`value`, and `low` and `high` of its 95% bootstrap interval over images (None where it is not estimated)."""
+
+
+def read_run(path: Path, schema: str) -> tuple[dict[str, Any], tuple[dict[str, Any], ...]]:
+    """Return the plan and the sessions of a run folder.
+
+    Args:
+        path: the folder.
+        schema: that its run.json must have.
+
+    Raises:
+        InputError: there is no run in it, or one of another kind.
+    """
+    file = path / "run.json"
+    try:
+        content = json.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: no run is here (run.json is missing); give the folder named by --out.") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file}: cannot be read ({error}).") from error
+    found = content.get("schema") if isinstance(content, dict) else None
+    if found != schema:
+        raise InputError(f"{file}: has schema {found!r}; this version reads {schema!r}.")
+    try:
+        return content["plan"], tuple(content["sessions"])
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{file}: is damaged ({error} is missing); the run cannot be used.") from error
 
 
 @dataclass(frozen=True)
@@ -95,20 +140,7 @@ class RunFolder:
         Raises:
             InputError: there is no run in it.
         """
-        file = path / "run.json"
-        try:
-            content = json.loads(file.read_text("utf-8"))
-        except FileNotFoundError:
-            raise InputError(f"{path}: no run is here (run.json is missing); give the folder named by --out.") from None
-        except (OSError, ValueError) as error:
-            raise InputError(f"{file}: cannot be read ({error}).") from error
-        schema = content.get("schema") if isinstance(content, dict) else None
-        if schema != RUN_SCHEMA:
-            raise InputError(f"{file}: has schema {schema!r}; this version reads {RUN_SCHEMA!r}.")
-        try:
-            return cls(path, content["plan"], tuple(content["sessions"]))
-        except (KeyError, TypeError) as error:
-            raise InputError(f"{file}: is damaged ({error} is missing); the run cannot be used.") from error
+        return cls(path, *read_run(path, RUN_SCHEMA))
 
     @property
     def name(self) -> str:
@@ -210,14 +242,16 @@ def summarize(run: RunFolder) -> dict[str, Any]:
     For each model, an image that failed under any condition is left out of all its means, so that clean and
     corrupted are over the same images. Conditions weigh alike: corrupted means are over entries × severities, as
     in COD10K-C, Table 2. The interval is the 2.5–97.5% range over resamplings of the images, drawn once and used
-    for all conditions and models, so that differences are paired.
+    for all conditions and models, so that differences are paired. In means of PSNR, values above
+    `crypsis.severity.calibration.PSNR_CEILING`, the infinite ones included, count as that.
 
     Returns:
         JSON values: `complete`, `images` (planned), `scored` (for all models), `failed` (image → reason),
         `empty_masks` and `full_masks` (images), `parts` (a digest), and per model `scored`, `conditions`,
         `entries` (mean over severities), `severities` (mean over entries), `corrupted`, `delta`, `retention`, each
-        metric → `Interval`, and `reliability` (pooled bins of clean and corrupted). A model of which no image
-        could be scored is None.
+        metric → `Interval`; `strength`, condition → strength metric → `Interval` over the images that the scores are
+        over, None where it was not measured; and `reliability` (pooled bins of clean and corrupted). A model of which
+        no image could be scored is None.
 
     Raises:
         InputError: nothing was scored.
@@ -261,7 +295,7 @@ class _Sums:
         # row 0 is the data itself, every image once; the others are the bootstrap samples
         samples = bootstrap_counts(len(self.rank), samples=_SAMPLES, seed=int(run.plan["seed"]))
         self.counts = np.concatenate([np.ones((1, len(self.rank)), np.uint16), samples])
-        width = len(SCORES) + 3 * _BINS
+        width = len(_MEANS) + 3 * _BINS
         self.sums = np.zeros((len(run.models), 1 + _SAMPLES, len(self.conditions), width))
         self.curves = np.zeros((len(run.models), len(self.conditions), 2, 256))
 
@@ -277,9 +311,11 @@ class _Sums:
         table, model, condition, image = table.filter(pa.array(keep)), model[keep], condition[keep], image[keep]
         ranks, place = np.unique(image, return_inverse=True)
         values = np.zeros((len(self.run.models), len(ranks), *self.sums.shape[2:]))
-        scores = [table[name].to_numpy()[:, None] for name in SCORES]
+        scores = {name: table[name].to_numpy()[:, None] for name in _MEANS}
+        scores["psnr"] = np.minimum(scores["psnr"], PSNR_CEILING)
         bins = [_matrix(table[name], _BINS) for name in ("ece_count", "ece_confidence", "ece_correct")]
-        values[model, place, condition] = np.concatenate([*scores, *bins], axis=1)  # what is not usable stays 0
+        # what is not usable stays 0
+        values[model, place, condition] = np.concatenate([*scores.values(), *bins], axis=1)
         weights = self.counts[:, ranks].astype(np.float64)
         for m, block in enumerate(values):
             self.sums[m] += (weights @ block.reshape(len(ranks), -1)).reshape(self.sums.shape[1:])
@@ -295,13 +331,14 @@ class _Sums:
         weights = self.counts @ self.usable[m].astype(np.float64)
         drawn = weights > 0  # a sample may hold none of a few usable images
         means = self.sums[m][drawn] / weights[drawn][:, None, None]  # samples × conditions × columns
-        bins = means[:, :, len(SCORES) :].reshape(*means.shape[:2], 3, _BINS)
+        bins = means[:, :, len(_MEANS) :].reshape(*means.shape[:2], 3, _BINS)
         stacks: dict[str, NDArray[np.float64]] = {name: means[:, :, i] for i, name in enumerate(SCORES)}
         ece, gap = ece_from_bins(bins[:, :, 0], bins[:, :, 1], bins[:, :, 2])
         stacks |= {"ece_pooled": ece, "ece_signed_gap": gap}
         peaks = (self.curves[m] / scored).max(axis=2)
         stacks |= {"f_max": peaks[None, :, 0], "e_max": peaks[None, :, 1]}
-        return {"scored": scored, **self._tables(stacks), "reliability": self._reliability(bins[0])}
+        tables = {**self._tables(stacks), "strength": self._strength(means[:, :, len(SCORES) : len(_MEANS)])}
+        return {"scored": scored, **tables, "reliability": self._reliability(bins[0])}
 
     def _tables(self, stacks: Mapping[str, NDArray[np.float64]]) -> dict[str, Any]:
         """Return every mean of every metric, given as [samples, conditions]."""
@@ -312,17 +349,24 @@ class _Sums:
         for metric, stack in stacks.items():
             result = aggregate(stack[:, 0], stack[:, 1:].reshape(len(stack), len(entries), -1))
             for k, condition in enumerate(self.conditions):
-                tables["conditions"][str(condition)][metric] = _interval(stack[:, k])
+                tables["conditions"][str(condition)][metric] = interval(stack[:, k])
             for k, entry in enumerate(entries):
-                tables["entries"][entry][metric] = _interval(result.by_corruption[:, k])
+                tables["entries"][entry][metric] = interval(result.by_corruption[:, k])
             assert result.by_severity is not None
             for k in range(result.by_severity.shape[1]):
-                tables["severities"].setdefault(str(k + 1), {})[metric] = _interval(result.by_severity[:, k])
-            tables["corrupted"][metric] = _interval(result.corrupted)
-            tables["delta"][metric] = _interval(result.delta)
+                tables["severities"].setdefault(str(k + 1), {})[metric] = interval(result.by_severity[:, k])
+            tables["corrupted"][metric] = interval(result.corrupted)
+            tables["delta"][metric] = interval(result.delta)
             if METRICS[metric].higher_is_better:
-                tables["retention"][metric] = _interval(result.retention)
+                tables["retention"][metric] = interval(result.retention)
         return tables
+
+    def _strength(self, means: NDArray[np.float64]) -> dict[str, Any]:
+        """Return the mean strength of each condition, given as [samples, conditions, metrics]."""
+        return {
+            str(condition): {metric: interval(means[:, k, i]) for i, metric in enumerate(STRENGTHS.values())}
+            for k, condition in enumerate(self.conditions)
+        }
 
     def _reliability(self, bins: NDArray[np.float64]) -> dict[str, Any]:
         """Return pooled bins as pixel shares, mean confidence and accuracy, for clean and all corrupted."""
@@ -348,7 +392,7 @@ def _means(total: NDArray[np.float64], count: NDArray[np.float64]) -> list[float
     return [float(t / n) if n > 0 else None for t, n in zip(total, count, strict=True)]
 
 
-def _interval(samples: NDArray[np.float64]) -> Interval:
+def interval(samples: NDArray[np.float64]) -> Interval:
     """Return the value (row 0) and the central 95% of the bootstrap samples (the other rows)."""
     value = float(samples[0])
     if not np.isfinite(value):

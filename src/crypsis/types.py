@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .errors import ImageError, ModelError
 
-__all__ = ["Condition", "Image", "Mask", "Prediction", "ProbabilityMap", "Sample", "check_image"]
+__all__ = ["Condition", "Detections", "Image", "Mask", "Prediction", "ProbabilityMap", "Sample", "check_image"]
 
 Image: TypeAlias = NDArray[np.uint8]
 """H×W×3, RGB, 0..255: the one image convention inside."""
@@ -106,3 +106,40 @@ class Prediction:
                     f"A {name} map must lie in [0, 1] without NaN; got [{low:.4g}, {high:.4g}]. "
                     "If the model returns logits, ask for activation=sigmoid."
                 )
+
+
+@dataclass(frozen=True, slots=True)
+class Detections:
+    """What a detector says of one image.
+
+    Attributes:
+        boxes: float32 N×4, corners x1, y1, x2, y2 in pixels of the image, x1 ≤ x2 and y1 ≤ y2; they may reach over its
+            border.
+        scores: float32 N, in [0, 1]; in any order.
+        labels: int64 N, which of the detector's classes, from 0.
+    """
+
+    boxes: NDArray[np.float32]
+    scores: NDArray[np.float32]
+    labels: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        """Refuse arrays that do not belong together, numbers that are none, and boxes inside out."""
+        count = len(self.scores)
+        for name, dtype, shape in (
+            ("boxes", np.float32, (count, 4)), ("scores", np.float32, (count,)), ("labels", np.int64, (count,)),
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if value.dtype != dtype or value.shape != shape:
+                raise ModelError(
+                    f"Detections of {count} objects have {name} of {np.dtype(dtype).name} {shape}; "
+                    f"got {value.dtype} {value.shape}."
+                )
+        if not np.isfinite(self.boxes).all() or (self.boxes[:, :2] > self.boxes[:, 2:]).any():
+            raise ModelError("Boxes are finite corners x1, y1, x2, y2 with x1 ≤ x2 and y1 ≤ y2.")
+        if count and not (self.scores.min() >= 0.0 and self.scores.max() <= 1.0):
+            raise ModelError(
+                f"Scores lie in [0, 1] without NaN; got [{self.scores.min():.4g}, {self.scores.max():.4g}]."
+            )
+        if count and self.labels.min() < 0:
+            raise ModelError("Labels count a detector's classes from 0; got a negative one.")

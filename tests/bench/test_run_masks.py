@@ -22,7 +22,9 @@ from crypsis.bench.finish import finish
 from crypsis.bench.plan import UNIT_IMAGES, plan_cod10k_c
 from crypsis.bench.run import run_masks
 from crypsis.errors import DatasetError, IncompleteError, InputError, ModelError, PlanChangedError
-from crypsis.results import RunFolder
+from crypsis.io import read_image
+from crypsis.results import RUN_SCHEMA, RunFolder, summarize
+from crypsis.severity.strength import psnr, ssim
 from crypsis.types import Image, Prediction
 
 SLOW_MODEL = '''
@@ -57,7 +59,7 @@ def part_bytes(run: Path) -> dict[str, bytes]:
 def test_rows_are_complete_and_finite(make_set: Callable[..., Path], tmp_path: Path) -> None:
     plan = plan_cod10k_c(str(make_set(6)), ["saliency", Constant()])
     outcome = run_masks(plan, tmp_path / "run")
-    assert (outcome.units, outcome.done, outcome.failures, outcome.errors) == (2, 2, (), ())
+    assert (outcome.units, outcome.left, outcome.failures, outcome.errors) == (2, 0, (), ())
     table = pq.read_table(tmp_path / "run" / "parts")
     assert table.num_rows == 6 * 41 * 2
     assert set(table["status"].to_pylist()) == {"ok"}
@@ -67,6 +69,29 @@ def test_rows_are_complete_and_finite(make_set: Callable[..., Path], tmp_path: P
         assert values.min() >= 0
     cells = set(zip(*(table[c].to_pylist() for c in ("image", "model", "entry", "severity")), strict=True))
     assert len(cells) == table.num_rows
+
+
+def test_strength_is_measured_once_for_all_models(make_set: Callable[..., Path], tmp_path: Path) -> None:
+    plan = plan_cod10k_c(str(make_set(2)), ["saliency", Constant()])
+    run_masks(plan, tmp_path / "run")
+    image = read_image(plan.dataset.items[1].image)
+    for row in pq.read_table(tmp_path / "run" / "parts").to_pylist():
+        measured = row["one_minus_ssim"], row["psnr"]
+        if row["severity"] == 0:
+            assert measured == (0.0, np.inf)
+        elif row["image"] == "animal-01":
+            degraded = plan.entry(row["entry"]).degrade(image, row["severity"], seed=0, image_key="animal-01")
+            assert measured == (1 - ssim(image, degraded), psnr(image, degraded))
+
+
+def test_what_is_kept_in_memory_does_not_change_bytes(
+    make_set: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_cod10k_c(str(make_set(2)), ["saliency"])
+    run_masks(plan, tmp_path / "small")
+    monkeypatch.setattr("crypsis.bench.run.LARGE", 100)
+    run_masks(plan, tmp_path / "large")
+    assert part_bytes(tmp_path / "small") == part_bytes(tmp_path / "large")
 
 
 def test_workers_do_not_change_bytes(make_set: Callable[..., Path], tmp_path: Path) -> None:
@@ -147,6 +172,17 @@ def test_other_plan_is_refused(make_set: Callable[..., Path], tmp_path: Path) ->
         run_masks(plan_cod10k_c(data, [Constant()], limit=2), tmp_path / "run")
 
 
+def test_a_run_with_other_columns_is_refused(make_set: Callable[..., Path], tmp_path: Path) -> None:
+    plan = plan_cod10k_c(str(make_set(4)), [Constant()])
+    run_masks(plan, tmp_path / "run")
+    file = tmp_path / "run" / "run.json"
+    old = file.read_text().replace(RUN_SCHEMA, "crypsis.run/1")
+    file.write_text(old)
+    with pytest.raises(PlanChangedError, match=r"schema 'crypsis\.run/1' and this version writes 'crypsis\.run/2'"):
+        run_masks(plan, tmp_path / "run")
+    assert file.read_text() == old
+
+
 def test_changed_files_are_refused(make_set: Callable[..., Path], tmp_path: Path) -> None:
     data = make_set(4)
     run_masks(plan_cod10k_c(str(data), [Constant()]), tmp_path / "run")
@@ -193,7 +229,7 @@ def test_full_disk_is_a_sentence(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     plan = plan_cod10k_c(str(make_set(2)), [Constant()])
-    monkeypatch.setattr(pq, "write_table", no_space)
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", no_space)
     with pytest.raises(IncompleteError, match="no space is left on the disk"):
         run_masks(plan, tmp_path / "run")
     assert not list((tmp_path / "run" / "parts").iterdir())
@@ -208,7 +244,7 @@ class _Broken(Constant):
 
 def test_a_bug_leaves_its_unit_undone(make_set: Callable[..., Path], tmp_path: Path) -> None:
     outcome = run_masks(plan_cod10k_c(str(make_set(6)), [_Broken()]), tmp_path / "run")
-    assert outcome.done == 0
+    assert outcome.left == outcome.units == 2
     assert len(outcome.errors) == 2
     assert "a bug in the model" in outcome.errors[0]
 
@@ -294,6 +330,10 @@ def test_stored_predictions_need_no_pixels(make_set: Callable[..., Path], tmp_pa
     run_masks(plan_cod10k_c(str(data), [Constant(77 / 255)]), tmp_path / "live")
     dice = [pq.read_table(tmp_path / run / "parts")["dice"].to_pylist() for run in ("stored", "live")]
     assert dice[0] == pytest.approx(dice[1], abs=1e-6)
+    rows = pq.read_table(tmp_path / "stored" / "parts")
+    assert rows["psnr"].null_count == rows["one_minus_ssim"].null_count == rows.num_rows
+    strength = summarize(RunFolder.open(tmp_path / "stored"))["models"][next(iter(stored.descriptions))]["strength"]
+    assert {v["value"] for found in strength.values() for v in found.values()} == {None}
     (tmp_path / "maps" / "cod10k-c" / "rain" / "3" / "animal-01.png").unlink()
     with pytest.raises(ModelError, match=r"1 of 82 maps are missing: animal-01 under cod10k-c/rain@3"):
         plan_cod10k_c(str(data), [f"predictions:{tmp_path / 'maps'}"])

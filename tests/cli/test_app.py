@@ -66,7 +66,7 @@ def test_import_is_light() -> None:
 def test_public_names() -> None:
     import crypsis
 
-    assert crypsis.__all__ == ["apply_degradation", "get_entry", "list_entries"]
+    assert crypsis.__all__ == ["apply_degradation", "degrade_to_strength", "get_entry", "list_entries"]
     assert all(callable(getattr(crypsis, name)) for name in crypsis.__all__)
     assert set(crypsis.__all__) <= set(dir(crypsis))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

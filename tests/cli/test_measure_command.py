@@ -13,6 +13,7 @@ import pytest
 
 import crypsis
 from command_line import run
+from crypsis.io import write_image
 
 
 @pytest.fixture
@@ -61,6 +62,58 @@ def test_bad_images_end_with_3(data: Path, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "fog.json").read_text("utf-8"))["count"] == 2
 
 
+@pytest.fixture
+def haze(data: Path, tmp_path: Path) -> Path:
+    """Return what `crypsis degrade` wrote of one entry at severities 2 and 4."""
+    run("degrade", data / "Imgs", tmp_path / "out", "--op", "cod10k-c/fog", "--severity", "2,4", "--workers", 1, "-q")
+    return tmp_path / "out" / "cod10k-c" / "fog"
+
+
+def test_pairs_in_every_format(data: Path, haze: Path, tmp_path: Path) -> None:
+    command = ["measure", "--data", data / "Imgs", "--against", f"haze={haze}", "--against", f"one={haze / '2'}"]
+    command += ["--workers", 1, "--out", tmp_path / "run"]
+    result = run(*command, "--near", "imagenet-c/fog")
+    assert result.exit_code == 0, result.output
+    assert "| Degraded images | Severity | 1−SSIM ↑ | 1−SSIM sd | PSNR dB ↓ | PSNR dB sd | Pairs |" in result.stdout
+    assert "| haze | 2 | 0." in result.stdout
+    assert "| one | – | 0." in result.stdout
+    assert "- haze s=2: 1-ssim 0." in result.stdout
+    assert "imagenet-c/fog s=1 (0.332)" in result.stdout
+    assert "means over the demo images" in result.stdout
+    assert "warning: There are only 3 images" in result.stderr
+    again = run(*command, "-f", "latex", "-q")
+    assert "\\begin{tabular}{llrrrrrr}" in again.stdout
+    assert again.stderr == ""
+    rows = list(csv.DictReader(io.StringIO(run(*command, "-f", "csv").stdout)))
+    assert [(r["label"], r["severity"], r["metric"]) for r in rows] == [
+        ("haze", "2", "1-ssim"), ("haze", "2", "psnr"), ("haze", "4", "1-ssim"), ("haze", "4", "psnr"),
+        ("one", "", "1-ssim"), ("one", "", "psnr"),
+    ]  # fmt: skip
+    summary = json.loads(run(*command, "--json").stdout)
+    assert f"{summary['sets'][0]['psnr']['mean']:.6f}" == rows[1]["mean"]
+
+
+def test_a_pair_of_two_sizes_ends_with_3(data: Path, haze: Path, tmp_path: Path) -> None:
+    (haze / "2" / "animal-01.png").write_bytes((haze / "2" / "animal-00.png").read_bytes()[:60])
+    write_image(haze / "4" / "animal-02.png", np.zeros((5, 5, 3), np.uint8))
+    result = run("measure", "--data", data / "Imgs", "--against", haze, "--workers", 1, "--out", tmp_path / "run")
+    assert result.exit_code == 3
+    assert "animal-01.png: damaged" in result.stderr
+    assert "animal-02.png: is 5×5 pixels" in result.stderr
+    assert "| fog | 2 |" in result.stdout
+
+
+def test_unpaired_images(data: Path, haze: Path, tmp_path: Path) -> None:
+    (haze / "2" / "animal-01.png").unlink()
+    command = ["measure", "--data", data / "Imgs", "--against", haze / "2", "--workers", 1, "--out", tmp_path / "run"]
+    result = run(*command)
+    assert result.exit_code == 2
+    assert "1 of 3 clean images have no partner" in result.stderr
+    result = run(*command, "--allow-unpaired")
+    assert result.exit_code == 0
+    assert "warning: 2: 1 of 3 clean images are left out" in result.stderr
+
+
 def test_calibrate_writes_what_canonical_mode_takes(data: Path, tmp_path: Path) -> None:
     result = run("calibrate", "--data", data, "--entry", "cod10k-c/fog", "--limit", 2, "-o", tmp_path / "fog.json")
     assert result.exit_code == 0, result.output
@@ -76,6 +129,15 @@ def test_calibrate_writes_what_canonical_mode_takes(data: Path, tmp_path: Path) 
     ("arguments", "message"),
     [
         (["measure", "--entries", "cod10k-c/fogg", "--out", "{tmp}/r"], "did you mean 'fog'"),
+        (
+            ["measure", "--against", "{tmp}", "--entries", "cod10k-c/fog", "--out", "{tmp}/r"],
+            "takes images as they are",
+        ),
+        (["measure", "--against", "{tmp}", "--family", "arniqa", "--out", "{tmp}/r"], "takes images as they are"),
+        (["measure", "--against", "{tmp}", "--seed", "0", "--out", "{tmp}/r"], "takes images as they are"),
+        (["measure", "--against", "{tmp}", "--near", "cod10k-c/fogg", "--out", "{tmp}/r"], "did you mean 'fog'"),
+        (["measure", "--near", "cod10k-c/fog", "--out", "{tmp}/r"], "name these with --against"),
+        (["measure", "--allow-unpaired", "--out", "{tmp}/r"], "name these with --against"),
         (["measure", "--metric", "snr", "--out", "{tmp}/r"], "did you mean 'psnr'"),
         (["calibrate", "--entry", "cod10k-c/fog", "--metric", "snr", "-o", "{tmp}/c.json"], "did you mean 'psnr'"),
     ],

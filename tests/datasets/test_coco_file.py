@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from crypsis.datasets.coco import decode_rle, encode_rle, read_coco
+from crypsis.datasets.coco import decode_rle, encode_rle, is_coordinate, outline_box, read_coco
 from crypsis.errors import DatasetError
 
 NOISE = np.unpackbits(np.frombuffer(bytes.fromhex("7d7ce84821137173b9d507f2ed7277b6232a"), np.uint8))[:143]
@@ -64,6 +64,49 @@ def test_wrong_run_lengths(segmentation: dict[str, Any]) -> None:
         decode_rle(segmentation, 5, 4)
 
 
+def test_run_lengths_of_a_vast_image_make_no_mask() -> None:
+    vast = {"size": [10**6, 10**6], "counts": [5, 10**12 - 5]}
+    with pytest.raises(DatasetError, match="more than the limit of 200,000,000"):
+        decode_rle(vast, 10**6, 10**6)
+    assert outline_box(vast, (10**6, 10**6)) == [0, 0, 10**6, 10**6]
+
+
+@settings(deadline=None, max_examples=100)
+@given(mask=npst.arrays(np.bool_, npst.array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=12)))
+def test_box_of_run_lengths_is_that_of_the_mask(mask: np.ndarray) -> None:
+    expected = None
+    if mask.any():
+        rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+        expected = [columns[0], rows[0], columns[-1] - columns[0] + 1, rows[-1] - rows[0] + 1]
+    assert outline_box(encode_rle(mask, compressed=True), mask.shape) == expected
+
+
+@pytest.mark.parametrize(
+    ("outline", "box"),
+    [
+        ([[4, 2, 9, 2, 9, 7.5], [20, 1, 21, 1, 21, 3]], [4, 1, 17, 6.5]),
+        ([[4, 2, 9, 2, 9]], None),
+        ([[4, 2, 9, 2]], None),
+        ([[4, 2, 9, 2, 9, "7"]], None),
+        ([[4, 2, 9, 2, 9, float("nan")]], None),
+        ([4, 2, 9, 2, 9, 7], None),
+        ([], None),
+        ("o1", None),
+        ({"size": [3, 4], "counts": [12]}, None),
+        ({"size": [4, 3], "counts": [6, 6]}, None),
+    ],
+)
+def test_box_of_an_outline(outline: object, box: list[float] | None) -> None:
+    assert outline_box(outline, (3, 4)) == box
+    if isinstance(outline, dict):
+        assert outline_box(outline, None) is None
+
+
+@pytest.mark.parametrize("value", [None, True, "1", [1], float("nan"), float("inf"), 1e10, -(10**400)])
+def test_no_coordinates(value: object) -> None:
+    assert not is_coordinate(value)
+
+
 @settings(deadline=None, max_examples=100)
 @given(text=st.text(max_size=20))
 def test_any_text_is_a_mask_or_a_sentence(text: str) -> None:
@@ -112,6 +155,29 @@ def test_annotations_of_no_image_are_named(tmp_path: Path) -> None:
     assert "1 annotation of no listed image left out: 99" in coco.warnings[0]
 
 
+def test_segmentations_are_dropped_where_a_box_is(tmp_path: Path) -> None:
+    outline = [[1, 1, 5, 1, 5, 5]]
+    rows = [{"image_id": 7, "bbox": box, "segmentation": outline} for box in ([1, 1, 4, 4], [], [1, 1, 4])]
+    path = written(tmp_path, document(annotations=rows))
+    assert ["segmentation" in row for row in read_coco(path, tmp_path).annotations[7]] == [True] * 3
+    assert ["segmentation" in row for row in read_coco(path, tmp_path, segmentations=False).annotations[7]] == [
+        False,
+        True,
+        True,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "size"),
+    [(20, 30, (20, 30)), (20.0, 30.0, (20, 30)), (20.5, 30, None), (True, 30, None), (0, 30, None), ("20", 30, None),
+     (float("nan"), 30, None), (10**30, 30, None)],
+)  # fmt: skip
+def test_listed_sizes(height: Any, width: Any, size: tuple[int, int] | None, tmp_path: Path) -> None:
+    listed = [{"id": 1, "file_name": "a.png", "height": height, "width": width}]
+    (image,) = read_coco(written(tmp_path, document(images=listed, annotations=[])), tmp_path).images
+    assert image.size == size
+
+
 def images(*names: Any) -> dict[str, Any]:
     return document(images=[{"id": n, "file_name": name} for n, name in enumerate(names)], annotations=[])
 
@@ -138,6 +204,10 @@ def images(*names: Any) -> dict[str, Any]:
         (document(annotations=[{"id": 1}]), "image_id must be"),
         ([], "not a COCO annotation file"),
         ({"annotations": []}, "not a COCO annotation file"),
+        ([{"image_id": 1, "score": 0.5}], "list of detections"),
+        (document(annotations=[{"image_id": 7}, None]), r"annotations\[1\] is 'None'"),
+        ("", "the file is empty"),
+        (" \n", "the file is empty"),
         ("{", "is not JSON"),
         ("[" * 100_000, "is not JSON"),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
-VOID = {"meta", "img", "br", "input", "link", "hr"}
+VOID = {"meta", "img", "br", "input", "link", "hr", "wbr"}
 
 
 class Page(HTMLParser):

@@ -15,6 +15,7 @@ from crypsis.catalog import get_entry, list_entries
 from crypsis.io import encode_image
 from crypsis.metrics.segmentation import METRICS
 from crypsis.results import RUN_SCHEMA, SUMMARY_SCHEMA, RunFolder
+from crypsis.severity.calibration import PSNR_CEILING, shipped_calibration
 
 PAPER: dict[str, Any] = json.loads((Path(__file__).parent / "data" / "cod10k_c_paper.json").read_text("utf-8"))
 HOSTILE = "<b>&|_%"
@@ -65,8 +66,26 @@ def paper_model(name: str) -> dict[str, Any]:
         "corrupted": _intervals(everything),
         "delta": _intervals(delta, 0.4),
         "retention": _intervals(retention, 0.4),
+        "strength": {"clean": _strength(0.0, PSNR_CEILING)}
+        | {
+            f"{entry}@{s}": _strength(dissimilarity, psnr)
+            for entry in ENTRIES
+            for s, (dissimilarity, psnr) in enumerate(
+                zip(*(shipped_calibration(entry, metric).strengths for metric in ("1-ssim", "psnr")), strict=True), 1
+            )
+        },
         "reliability": {"clean": _bins(clean["ece"] * 2.5), "corrupted": _bins(corrupted["ece"] * 4)},
     }
+
+
+def _strength(dissimilarity: float | None, psnr: float | None) -> dict[str, dict[str, float | None]]:
+    """Return measured strengths; those of a corruption on the demo images will do for any."""
+    return {m: {"value": v, "low": v, "high": v} for m, v in (("1-ssim", dissimilarity), ("psnr", psnr))}
+
+
+def unmeasured(model: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a model's part of a summary as of saved predictions: without strength."""
+    return {**model, "strength": {condition: _strength(None, None) for condition in model["strength"]}}
 
 
 def _derive(values: dict[str, float]) -> None:

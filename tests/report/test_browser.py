@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 from parsed_page import Page
+from synthetic_measurements import make_measurement
 from synthetic_runs import drawn_photographs
 
 from crypsis.catalog import list_entries
 from crypsis.report.gallery import build_gallery
 from crypsis.report.page import build_report
+from crypsis.report.strength_page import build_strength_report
 from crypsis.report.tables import run_tables
 from crypsis.results import RunFolder
 
@@ -66,7 +68,7 @@ def test_report(browser: str, paper_run: RunFolder, tmp_path: Path) -> None:
     page, root = load(browser, build_report([paper_run]), tmp_path)
     assert root.get("data-ready") == "1"
     assert "data-errors" not in root
-    assert len(page.classed("lines")) == 48
+    assert len(page.classed("lines")) == 2 * 48  # by severity and by strength
     assert len(page.classed("table")) == 6
     assert len(page.classed("drop")) == 2
     assert len(page.all("img")) == 51
@@ -77,8 +79,9 @@ def test_report(browser: str, paper_run: RunFolder, tmp_path: Path) -> None:
 def test_the_metric_of_all_charts_is_switched_at_once(browser: str, paper_run: RunFolder, tmp_path: Path) -> None:
     html = drive(build_report([paper_run]), "document.querySelector('[data-show=mae]').click();")
     page, _ = load(browser, html, tmp_path)
-    assert [a["data-metric"] for a in page.classed("panels") if "hidden" not in a] == ["mae", "mae"]
-    assert [a["data-show"] for a in page.all("button") if a.get("aria-pressed") == "true"] == ["mae", "mae"]
+    shown = [a["data-metric"] for a in page.classed("panels") if "hidden" not in a]
+    assert set(shown) == {"mae"}
+    assert [a["data-show"] for a in page.all("button") if a.get("aria-pressed") == "true"] == shown
 
 
 def test_hostile_report_runs_no_foreign_script(browser: str, hostile_run: RunFolder, tmp_path: Path) -> None:
@@ -86,6 +89,15 @@ def test_hostile_report_runs_no_foreign_script(browser: str, hostile_run: RunFol
     assert root.get("data-ready") == "1"
     assert len(page.all("script")) == 2
     assert len(page.classed("watermark")) == 1
+
+
+def test_strengths(browser: str, tmp_path: Path) -> None:
+    html = build_strength_report(make_measurement(tmp_path / "run"))
+    page, root = load(browser, drive(html, "document.querySelector('[data-show=psnr]').click();"), tmp_path)
+    assert root.get("data-ready") == "1"
+    assert "data-errors" not in root
+    assert [a["data-metric"] for a in page.classed("panels") if "hidden" not in a] == ["psnr"] * 4
+    assert [a["data-show"] for a in page.all("button") if a.get("aria-pressed") == "true"] == ["psnr"] * 4
 
 
 def test_gallery(browser: str, tmp_path: Path) -> None:

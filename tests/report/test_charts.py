@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -13,9 +14,10 @@ from crypsis.report.charts import (
     ReliabilityCurve,
     Series,
     bar_chart,
-    hatch_definitions,
+    chart_definitions,
     line_chart,
     meter,
+    overlay_chart,
     reliability_chart,
     swatch,
     value_range,
@@ -57,12 +59,63 @@ def test_lines_differ_by_more_than_color(models: int) -> None:
     assert "m0, Fog, clean: Dice 0.800 [0.780, 0.820]" in titles
 
 
+def test_a_numeric_axis() -> None:
+    places = [0.0, 0.1, 0.12, 0.14, 0.3, 0.4]
+    series = [replace(line(name, [0.8, 0.7, None, 0.6, 0.5, 0.4]), x=places) for name in ("a", "b")]
+    svg = line_chart("Fog", POSITIONS, series, y_range=(0, 1), y_label="Dice", x_range=(0, 0.4), x_label="1−SSIM")
+    root = parse(svg)
+    assert root[0].text == "Fog: Dice by 1−SSIM"
+    assert (root[1].text or "").startswith(
+        "a: clean at 0.000 0.800, 1 at 0.100 0.700, 2 at 0.120 undefined, 3 at 0.140"
+    )
+    marks = [float(use.get("x", "")) for use in root.iter("use")]
+    assert marks == pytest.approx([44 + 208 * place / 0.4 for i, place in enumerate(places) if i != 2] * 2, abs=0.06)
+    level = {t.text: float(t.get("x", "")) for t in root.iter("text") if t.get("class") == "level"}
+    assert level == pytest.approx({"5": 252, "1": 96, "2": 106.4, "3": 116.8, "4": 200}, abs=0.06)
+    assert [t.text for t in root.iter("text") if t.get("class") == "tick"][-5:] == ["0.0", "0.1", "0.2", "0.3", "0.4"]
+
+
+def test_severities_too_close_to_read_leave_the_outer_ones() -> None:
+    series = [replace(line("m", [0.5] * 6), x=[0.0, 0.1, 0.105, 0.11, 0.112, 0.115])]
+    root = parse(line_chart("JPEG", POSITIONS, series, y_range=(0, 1), y_label="Dice", x_range=(0, 1), x_label="x"))
+    assert {t.text for t in root.iter("text") if t.get("class") == "level"} == {"5"}
+    ruler = next(p.get("d", "") for p in root.iter("path") if p.get("class") == "whisker")
+    assert ruler.count("M") == 5
+
+
+def test_a_line_without_values_keeps_its_place_and_the_ruler_is_of_another() -> None:
+    nothing = Series("stored", [None] * 6, [None] * 6, [None] * 6, [0.0] * 6)
+    series = [nothing, replace(line("live", [0.5] * 6), x=[0.0, 0.1, 0.2, 0.3, 0.4, 0.5])]
+    root = parse(line_chart("Fog", POSITIONS, series, y_range=(0, 1), y_label="Dice", x_range=(0, 0.5), x_label="x"))
+    assert classes(root, "polyline", "line") == ["line s1 d1"]
+    assert len([t for t in root.iter("text") if t.get("class") == "level"]) == 5
+
+
+def test_lines_on_one_axis_have_their_severities_at_their_points() -> None:
+    series = [
+        replace(line(f"entry {k}", [0.8, 0.7, 0.6, None, 0.5, 0.4]), x=[s * (k + 1) / 50 for s in range(6)])
+        for k in range(8)
+    ]
+    svg = overlay_chart("net", series, y_range=(0, 1), y_label="Dice", x_range=(0, 1), x_label="1−SSIM", marked=0.1)
+    root = parse(svg)
+    curves = [g for g in root.iter("g") if "curve" in g.get("class", "")]
+    assert len({g.get("class") for g in curves}) == 8
+    assert [use.get("href") for use in curves[0].iter("use")] == ["#n1", "#n2", "#n4", "#n5"]
+    assert curves[7][0].text == (
+        "entry 7: clean at 0.000 0.800, 1 at 0.160 0.700, 2 at 0.320 0.600, 3 at 0.480 undefined, 4 at 0.640 0.500, "
+        "5 at 0.800 0.400"
+    )
+    marked = next(e for e in root.iter("line") if e.get("class") == "ideal")
+    assert marked.get("x1") == marked.get("x2") == "84.2"
+    assert "0.100" in [t.text for t in root.iter("text")]
+
+
 def test_a_missing_value_interrupts_the_line() -> None:
     root = parse(
         line_chart("Fog", POSITIONS, [line("m", [0.5, 0.5, None, 0.4, 0.3, None])], y_range=(0, 1), y_label="Dice")
     )
     assert len(classes(root, "polyline", "line")) == 2
-    assert len(classes(root, "circle", "mark")) == 4
+    assert len(list(root.iter("use"))) == 4
 
 
 @pytest.mark.parametrize("value", [None, 0.0, 0.5, 1.0])
@@ -90,9 +143,17 @@ def test_bars(models: int) -> None:
 
 
 def test_hatches_referred_to_are_defined() -> None:
-    defined = {p.get("id") for p in ElementTree.fromstring(hatch_definitions()).iter("pattern")}
+    defined = {p.get("id") for p in ElementTree.fromstring(chart_definitions()).iter("pattern")}
     used = {r.get("fill") for i in range(12) for r in ElementTree.fromstring(swatch(i, bar=True)).iter("rect")}
     assert {f"url(#{name})" for name in defined} == used - {None}
+
+
+def test_marks_referred_to_are_defined() -> None:
+    defined = {f"#{e.get('id')}" for e in ElementTree.fromstring(chart_definitions()).iter() if e.get("id")}
+    used = {u.get("href") for i in range(12) for u in ElementTree.fromstring(swatch(i)).iter("use")}
+    assert used < defined
+    assert len(used) == 6
+    assert not list(ElementTree.fromstring(swatch(0, mark=False)).iter("use"))
 
 
 def test_reliability_shows_filled_bins_of_both_conditions() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from parsed_page import Page
-from synthetic_runs import PAPER, SCRIPT, drawn_photographs, make_run, paper_model
+from synthetic_runs import PAPER, SCRIPT, drawn_photographs, make_run, paper_model, unmeasured
 
 from crypsis.errors import InputError
 from crypsis.report.page import build_report
@@ -23,7 +23,7 @@ def paper_html(paper_run: RunFolder) -> str:
 def test_sections_in_reading_order(paper_html: str) -> None:
     page = Page(paper_html)
     assert [a["id"] for a in page.all("section")] == [
-        "summary", "severity", "corruption", "calibration", "worst", "corruptions", "tables", "made",
+        "summary", "severity", "strength", "corruption", "calibration", "worst", "corruptions", "tables", "made",
     ]  # fmt: skip
     ids = [a["id"] for _, a in page.tags if a.get("id")]
     assert len(ids) == len(set(ids))
@@ -58,21 +58,24 @@ def test_it_is_small_and_always_the_same(paper_html: str, paper_run: RunFolder) 
     assert build_report([paper_run]) == paper_html
 
 
-def test_it_stays_small_with_six_models_and_many_heavy_pictures(tmp_path: Path) -> None:
-    models = {f"model {i}": paper_model(list(PAPER["clean"])[i % 4]) for i in range(6)}
+@pytest.mark.parametrize(("count", "fewest"), [(2, 1), (6, 0)])
+def test_it_stays_small_with_many_models_and_heavy_pictures(tmp_path: Path, count: int, fewest: int) -> None:
+    models = {f"model {i}": paper_model(list(PAPER["clean"])[i % 4]) for i in range(count)}
     run = make_run(tmp_path / "big", models, photographs=drawn_photographs(12, side=256))
     noise = next(p for p in sorted((run.path / "pictures").glob("worst*.webp"), key=lambda p: -p.stat().st_size))
     for path in (run.path / "pictures").glob("worst*.webp"):
         path.write_bytes(noise.read_bytes() + b"\0" * 60_000)
     html = build_report([run])
     page = Page(html)
-    assert 0 < len(page.classed("drop")) < 10
+    assert fewest <= len(page.classed("drop")) < 10
+    assert page.classed("strip")
     assert len(html.encode()) < 2_000_000
 
 
 def test_charts_tables_and_pictures_are_there(paper_html: str) -> None:
     page = Page(paper_html)
-    assert len(page.classed("lines")) == 8 * 6
+    assert len(page.classed("lines")) == 2 * 8 * 6
+    assert len(page.classed("overlay")) == 4 * 6
     assert len(page.classed("bars")) == 2 * 6
     assert len(page.classed("reliability")) == 4
     assert len(page.classed("table")) == 6
@@ -80,7 +83,29 @@ def test_charts_tables_and_pictures_are_there(paper_html: str) -> None:
     assert len(page.all("img")) == 2 * 5 + 1 + 40
     assert all(image.get("alt") for image in page.all("img"))
     visible = [a for a in page.classed("panels") if "hidden" not in a]
-    assert [a["data-metric"] for a in visible] == ["dice", "dice"]
+    assert [a["data-metric"] for a in visible] == ["dice", "dice", "dice"]
+
+
+def test_equal_strength_is_answered_for_each_model_and_metric(paper_html: str) -> None:
+    words = Page(paper_html).words
+    assert "The upright line is at 1−SSIM 0.162, the most that all corruptions reach." in words
+    assert "RobustCODLite : JPEG (Dice 0.593, −0.092) hurts most, fog (Dice 0.676, −0.009) least; clean 0.685." in words
+    assert words.count(" hurts most, ") == 4 * 6
+    assert re.search(r"JPEG \(MAE 0\.\d+, \+0\.\d+\) hurts most", words)
+
+
+def test_without_strength_the_section_says_how_to_get_it(tmp_path: Path) -> None:
+    stored = make_run(tmp_path / "stored", {"stored": unmeasured(paper_model("PFNet"))})
+    page = Page(build_report([stored]))
+    assert "Strength was not measured: these runs score saved predictions only" in page.words
+    assert "--model saliency" in page.words
+    assert not page.classed("overlay")
+    assert len(page.classed("lines")) == 48
+    live = make_run(tmp_path / "live", {"live": paper_model("ZoomNet")})
+    page = Page(build_report([stored, live]))
+    assert "Not measured, and so not drawn: stored." in page.words
+    assert len(page.classed("overlay")) == 6
+    assert page.words.count(" hurts most, ") == 6
 
 
 def test_copy_buttons_hold_the_tables(paper_html: str) -> None:

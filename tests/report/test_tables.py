@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from synthetic_runs import ENTRIES, HOSTILE, PAPER, make_run, paper_model
 
 from crypsis.errors import InputError, UnknownNameError
-from crypsis.report.tables import Number, Table, run_tables
+from crypsis.report.tables import Number, Table, long_csv, run_tables
 from crypsis.results import RunFolder
+from crypsis.severity.calibration import shipped_calibration
 
 
 def markdown_rows(table: Table) -> list[list[str]]:
@@ -244,3 +245,11 @@ def test_no_label_breaks_a_table(label: str) -> None:
     rows = [line for line in latex.splitlines() if line.endswith(" \\\\")]
     assert [len(re.findall(r"(?<!\\)&", row)) for row in rows] == [1, 1, 1]
     assert len(list(csv.reader(io.StringIO(table.csv(), newline="")))) == 3
+
+
+def test_long_csv_has_the_strength_of_conditions(paper_run: RunFolder) -> None:
+    rows = [row for row in csv.DictReader(io.StringIO(long_csv([paper_run]))) if row["metric"] in ("1-ssim", "psnr")]
+    assert len(rows) == len(paper_run.models) * 41 * 2
+    fog = [r for r in rows if r["images"] == "cod10k-c/fog@3"]
+    assert float(fog[0]["value"]) == pytest.approx(shipped_calibration("cod10k-c/fog").strengths[2], abs=1e-6)
+    assert {r["value"] for r in rows if r["images"] == "clean" and r["metric"] == "1-ssim"} == {"0.000000"}

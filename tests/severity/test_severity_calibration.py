@@ -363,6 +363,14 @@ def test_levels_of_ones_own() -> None:
             {"mode": "canonical", "canonical_strengths": [0.1, 0.2, 0.6, 0.7, 0.8]},
             r"cannot reach the strength 0.6 of canonical level 3.*\(1-ssim\) it lies between 0.1 and 0.5",
         ),
+        (  # a calibration in another metric than the levels
+            {
+                "mode": "canonical",
+                "calibration": made((40.0, 33.0, 26.0, 19.0, 12.0), "psnr"),
+                "canonical_strengths": [0.1, 0.2, 0.3, 0.4, 0.5],
+            },
+            r"cannot reach the strength 0.3 of canonical level 3.*\(psnr\) it lies between 12 and 40",
+        ),
         ({"mode": "canonical", "severity": 6}, "severities 1 to 5; got 6"),
         ({"mode": "original"}, "mode is 'native' or 'canonical'; got 'original'"),
         ({"calibration": made((1.0,) * 5)}, "are for mode='canonical'"),

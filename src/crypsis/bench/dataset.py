@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from ..catalog import get_entry, list_entries
+from ..catalog import list_entries, select_entries
 from ..catalog.aligned import align_mask, check_truth
 from ..catalog.entry import Entry
 from ..datasets.coco import CocoFile, read_coco
@@ -158,6 +158,11 @@ class Unit:
     sources: tuple[Source, ...]
     annotations: Mapping[int | str, Sequence[Mapping[str, Any]]]
 
+    @property
+    def images(self) -> int:
+        """How many images are in it."""
+        return len(self.sources)
+
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetPlan:
@@ -258,9 +263,7 @@ def plan_dataset(
         raise UnknownNameError.among("plan", str(arrangement), ARRANGEMENTS)
     if not severities or not all(s in (1, 2, 3, 4, 5) for s in severities):
         raise InputError(f"Severities are 1 to 5; got {list(severities)}.")
-    rows = [row for family in families for row in list_entries(family=family)]
-    rows += [get_entry(entry) if isinstance(entry, str) else entry for entry in entries]
-    rows = rows or list(list_entries())
+    rows = select_entries(families, entries) or list_entries()
     coco = None
     warnings: tuple[str, ...] = ()
     if annotations is not None:
@@ -280,7 +283,7 @@ def plan_dataset(
             raise InputError(f"{root}: no image is in this folder ({', '.join(sorted(IMAGE_SUFFIXES))}).")
         sources = [Source(key, key + found[key].suffix, found[key]) for key in sorted(found)]
     settings = Settings(
-        entries=tuple({row.name: row for row in rows}.values()),
+        entries=rows,
         severities=tuple(sorted(set(severities))),
         arrangement=arrangement,
         seed=seed,

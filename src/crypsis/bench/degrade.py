@@ -11,12 +11,14 @@ from ..catalog import get_entry
 from ..catalog.composition import chain
 from ..catalog.entry import Entry
 from ..datasets.folder import list_images
-from ..errors import ImageError, InputError
-from ..io import IMAGE_SUFFIXES, read_image, write_image
+from ..errors import ImageError, InputError, UnreachableError
+from ..io import IMAGE_SUFFIXES, read_image, write_atomic, write_image
+from ..severity.inverse import degrade_to_strength
+from ..types import Image
 from .dataset import image_suffix
 from .engines import map_units
 
-__all__ = ["DegradeOutcome", "Step", "degrade_files", "parse_step"]
+__all__ = ["STRENGTHS_FILE", "DegradeOutcome", "Step", "Target", "degrade_files", "parse_step"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,29 @@ class DegradeOutcome:
 
     written: int
     failures: tuple[tuple[str, str], ...]
+
+
+STRENGTHS_FILE = "strengths.csv"
+"""What `degrade_files` writes beside images of one strength: file, entry, metric, target, strength, level."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A strength to degrade every image to; see `crypsis.severity.inverse.degrade_to_strength`.
+
+    Attributes:
+        strength: in units of `metric`.
+        metric: `1-ssim`, `psnr` or `lpips`.
+        tolerance: greatest distance from `strength`; None for that of the metric.
+    """
+
+    strength: float
+    metric: str = "1-ssim"
+    tolerance: float | None = None
+
+    def __str__(self) -> str:
+        """The name of its folder, such as `1-ssim=0.25`."""
+        return f"{self.metric}={self.strength:g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +106,7 @@ def degrade_files(
     *,
     ops: Sequence[str],
     severities: Sequence[int] | None = None,
+    strength: Target | None = None,
     seed: int = 0,
     image_format: str = "png",
     workers: int = 1,
@@ -88,7 +114,9 @@ def degrade_files(
 ) -> DegradeOutcome:
     """Write degraded copies; an image is decoded once for all its severities.
 
-    Images are written upright: the EXIF orientation is applied to the pixels and no tag is written.
+    Images are written upright: the EXIF orientation is applied to the pixels and no tag is written. With `strength`,
+    every image is brought to that strength by one degradation, and `strengths.csv` says what was achieved and at
+    which level; an image that cannot be brought there is one of the failures.
 
     Args:
         source: an image file, or a folder that is searched for images at any depth.
@@ -98,6 +126,7 @@ def degrade_files(
             `<family>.<term>@<severity>`, and the folder of severities is left out if every step has its own.
         ops: catalog names, each with or without its own severity (`cod10k-c/fog@2`), in the order of application.
         severities: native severities, each 1..5, of the steps that have none of their own; 3 if None.
+        strength: instead of severities; the folder is then `<family>/<term>/<metric>=<strength>`.
         seed: seed of the random draws; the image key is the path inside `source`, without suffix.
         image_format: file ending of what is written when `target` is a folder, or `keep` for that of the source.
         workers: number of processes.
@@ -107,17 +136,32 @@ def degrade_files(
         InputError: an unknown name, a missing or empty source, a target that cannot be meant.
         IncompleteError: the disk is full or a worker died.
     """
-    conditions = _conditions([parse_step(op) for op in ops], severities)
+    steps = [parse_step(op) for op in ops]
+    conditions = _conditions(steps, severities) if strength is None else [_at_strength(steps, severities, strength)]
     jobs = _jobs(source, target, conditions, image_suffix(image_format))
-    written, failures = 0, []
-    for done, (job, reason) in enumerate(map_units(partial(_Worker, seed), jobs, workers=min(workers, len(jobs))), 1):
+    written, failures, achieved = 0, [], []
+    worker = partial(_Worker, seed, strength)
+    for done, (job, reason, found) in enumerate(map_units(worker, jobs, workers=min(workers, len(jobs))), 1):
         if reason:
             failures.append((str(job.source), reason))
         else:
             written += len(job.targets)
+        achieved += found
         if progress:
             progress(done, len(jobs))
+    if strength is not None and achieved:
+        folder = target.parent if jobs[0].targets[0][1] == target else target / conditions[0][0]
+        rows = ["file,entry,metric,target,strength,level", *sorted(achieved)]
+        write_atomic(folder / STRENGTHS_FILE, ("\n".join(rows) + "\n").encode())
     return DegradeOutcome(written, tuple(sorted(failures)))
+
+
+def _at_strength(steps: Sequence[Step], severities: Sequence[int] | None, target: Target) -> tuple[str, _Steps]:
+    """Return the folder and the one step of images at a strength."""
+    if len(steps) != 1 or steps[0].severity is not None or severities is not None:
+        raise InputError("--strength takes the place of a severity, for one degradation: --op NAME --strength 0.25.")
+    entry = steps[0].entry
+    return f"{entry.name}/{target}", ((entry, 1),)
 
 
 def _conditions(steps: Sequence[Step], severities: Sequence[int] | None) -> list[tuple[str, _Steps]]:
@@ -169,14 +213,34 @@ def _jobs(source: Path, target: Path, conditions: Sequence[tuple[str, _Steps]], 
 class _Worker:
     """Degrades images of one process."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, strength: Target | None) -> None:
         self.seed = seed
+        self.strength = strength
 
-    def __call__(self, job: _Job) -> tuple[_Job, str]:
+    def __call__(self, job: _Job) -> tuple[_Job, str, list[str]]:
+        """Return the job, why it failed or nothing, and the lines of `STRENGTHS_FILE`."""
+        found = []
         try:
             image = read_image(job.source)
             for steps, target in job.targets:
-                write_image(target, chain(image, steps, seed=self.seed, image_key=job.key))
-        except ImageError as error:
-            return job, str(error)
-        return job, ""
+                if self.strength is None:
+                    worse = chain(image, steps, seed=self.seed, image_key=job.key)
+                else:
+                    worse, line = self._at_strength(image, steps[0][0], self.strength, job.key)
+                    found.append(f"{_quoted(f'{job.key}{target.suffix}')},{line}")
+                write_image(target, worse)
+        except (ImageError, UnreachableError) as error:
+            return job, str(error), []
+        return job, "", found
+
+    def _at_strength(self, image: Image, entry: Entry, target: Target, key: str) -> tuple[Image, str]:
+        at = degrade_to_strength(
+            image, entry.name, strength=target.strength, metric=target.metric, tolerance=target.tolerance,
+            seed=self.seed, image_key=key,
+        )  # fmt: skip
+        return at.image, f"{entry.name},{at.metric},{target.strength!r},{at.strength:.6g},{at.level!r}"
+
+
+def _quoted(name: str) -> str:
+    """Return a file's name as a field of CSV."""
+    return f'"{name.replace(chr(34), chr(34) * 2)}"' if any(c in name for c in ',"\n') else name

@@ -1,4 +1,4 @@
-"""Where units of work run: in this process, or in spawned ones. The results do not depend on which."""
+"""Where units of work run: in this process, in spawned ones, or on a cluster. Results do not depend on which."""
 
 from __future__ import annotations
 
@@ -16,18 +16,23 @@ from typing import Any, TypeVar
 import cv2
 
 from ..errors import IncompleteError
+from .ray_cluster import RayCluster, map_units_on_ray
 
 __all__ = ["map_units"]
 
 Unit = TypeVar("Unit")
 Receipt = TypeVar("Receipt")
 
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")
 _work: Callable[[Any], Any]  # set once in each worker process
 
 
 def map_units(
-    make_worker: Callable[[], Callable[[Unit], Receipt]], units: Iterable[Unit], *, workers: int
+    make_worker: Callable[[], Callable[[Unit], Receipt]],
+    units: Iterable[Unit],
+    *,
+    workers: int,
+    cluster: RayCluster | None = None,
 ) -> Iterator[Receipt]:
     """Yield the receipt of each unit, in the order in which they end.
 
@@ -36,10 +41,15 @@ def map_units(
             `workers` > 1, as must units and receipts; receipts should be small.
         units: what is to be done.
         workers: 1 runs here; more run in that many spawned processes, each with one OpenCV and BLAS thread.
+        cluster: run in that many processes of Ray instead.
 
     Raises:
         IncompleteError: a worker process died (memory, a crash in native code, a kill).
+        MissingDependencyError: Ray is asked for and not installed.
     """
+    if cluster is not None:
+        yield from map_units_on_ray(make_worker, units, workers=workers, cluster=cluster)
+        return
     if workers == 1:
         threads = cv2.getNumThreads()
         cv2.setNumThreads(1)

@@ -1,4 +1,6 @@
-"""How strong entries are on a set of images: every image × entry × severity × metric, interruptible and continued.
+"""How strong degradations are on a set of images, in every metric; interruptible and continued.
+
+The degradations are entries of the catalog at severities 1..5, or degraded images that exist (see `pairs`).
 
 RUN/run.json           the plan, and the versions and machine of each session
 RUN/parts/*.parquet    one per unit of work; a part that is there is done
@@ -9,22 +11,21 @@ RUN/summary.json       the table over images and the findings, written when all 
 from __future__ import annotations
 
 import hashlib
-import traceback
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from ..catalog.entry import Entry
-from ..errors import CrypsisError, ImageError, IncompleteError, InputError, PlanChangedError, UnknownNameError
-from ..io import discard_leftovers, file_size, read_image
+from ..errors import CrypsisError, ImageError, InputError, UnknownNameError
+from ..io import file_size, read_image
 from ..results import PARTS
 from ..severity.calibration import Calibration, calibrate_distortion
 from ..severity.findings import StrengthTable, find_all
@@ -32,20 +33,25 @@ from ..severity.strength import METRICS, CleanImage
 from ..types import Image
 from . import store
 from .dataset import DatasetPlan, Source, Unit, plan_dataset
-from .engines import map_units
-from .run import Clock
+from .work import Clock, Labor, Outcome, Progress, Receipt, do_units, make_part
 
 __all__ = [
     "DEFAULT_METRICS",
     "MEASURE_SCHEMA",
     "STRENGTH_SCHEMA",
     "MeasurePlan",
-    "Measured",
+    "Plan",
+    "Version",
     "calibrate",
+    "check_selection",
     "finish_measuring",
     "measure",
+    "names_sha256",
     "plan_measure",
     "read_strengths",
+    "read_values",
+    "spaced",
+    "too_few",
 ]
 
 MEASURE_SCHEMA = "crypsis.measurement/1"
@@ -64,13 +70,79 @@ STRENGTH_SCHEMA = pa.schema(
         ("status", pa.string()),
         ("error", pa.string()),
         ("image_bytes", pa.int64()),
+        ("degraded_bytes", pa.int64()),
         ("height", pa.int32()),
         ("width", pa.int32()),
     ]
 )
-"""Columns of a part. `value` is the strength, infinite for the PSNR of an image that came out `unchanged`. `status`
-is `ok` or `failed`; a failed row has `error` and neither metric nor value, and no entry if the image could not be
-read at all."""
+"""Columns of a part. `entry` is the entry's name, or the label of existing images; these have `degraded_bytes` and no
+`seed`, and no `severity` where they come without. `value` is the strength, infinite for the PSNR of an image that came
+out `unchanged`. `status` is `ok` or `failed`; a failed row has `error` and neither metric nor value, and no entry if
+the clean image could not be read."""
+
+_FEW = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A degraded version of one image.
+
+    Attributes:
+        columns: what its rows hold beside the numbers, `entry` and `severity` among it.
+        stage: what making it counts as in the timing.
+        file: the file that an error in making it is about.
+        make: returns it, uint8 H×W×3 RGB, from the clean image.
+    """
+
+    columns: Mapping[str, Any]
+    stage: str
+    file: Path
+    make: Callable[[Image], Image]
+
+
+class Plan(Protocol):
+    """What `measure` needs to know."""
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The clean images."""
+        ...
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of `crypsis.severity.strength.METRICS`."""
+        ...
+
+    @property
+    def conditions(self) -> Sequence[tuple[str, int | None]]:
+        """The `entry` and `severity` of all versions, in a fixed order."""
+        ...
+
+    @property
+    def versions(self) -> Callable[[Source], Iterable[Version]]:
+        """Returns the versions of an image; travels to each worker."""
+        ...
+
+    def units(self) -> list[Unit]:
+        """Return the units of work, in a fixed order."""
+        ...
+
+    @property
+    def file_columns(self) -> Sequence[str]:
+        """The columns that say of which files a row is; see `crypsis.bench.store.remaining_units`."""
+        ...
+
+    def files_now(self, unit: Unit) -> Iterable[tuple[Any, ...]]:
+        """Return what `file_columns` would hold of a unit now."""
+        ...
+
+    def identity(self) -> dict[str, Any]:
+        """Return what decides the numbers, as JSON values."""
+        ...
+
+    def session(self) -> dict[str, Any]:
+        """Return when, where and with what this session works."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,20 +169,90 @@ class MeasurePlan:
         """The images."""
         return self.images.sources
 
+    @property
+    def conditions(self) -> list[tuple[str, int | None]]:
+        """Every entry at every severity."""
+        return [(entry.name, severity) for entry in self.entries for severity in entry.severities]
+
+    @property
+    def versions(self) -> Callable[[Source], Iterable[Version]]:
+        """Returns the versions of an image."""
+        return partial(_computed, self.entries, self.images.settings.seed)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a user should know, one sentence each."""
+        return (*self.images.warnings, *too_few(len(self.sources)))
+
+    @property
+    def file_columns(self) -> tuple[str, ...]:
+        """See `Plan`."""
+        return "image", "image_bytes"
+
     def units(self) -> list[Unit]:
         """Return the units of work, in a fixed order."""
         return list(self.images.units())
 
+    def files_now(self, unit: Unit) -> list[tuple[Any, ...]]:
+        """See `Plan`; images that are gone are not needed again."""
+        sizes = ((source.key, file_size(source.image)) for source in unit.sources)
+        return [(key, size) for key, size in sizes if size is not None]
+
     def identity(self) -> dict[str, Any]:
         """Return what decides the numbers, as JSON values."""
-        names = "\n".join(source.name for source in self.sources)
         return {
-            "dataset": {"images": len(self.sources), "names_sha256": hashlib.sha256(names.encode()).hexdigest()},
+            "dataset": {"images": len(self.sources), "names_sha256": names_sha256(s.name for s in self.sources)},
             "entries": {e.name: [dict(values) for values in e.parameters] for e in self.entries},
             "metrics": list(self.metrics),
             "seed": self.images.settings.seed,
             "limit": self.limit,
         }
+
+    def session(self) -> dict[str, Any]:
+        """See `Plan`."""
+        return store.session_of(self.images.data)
+
+
+def _computed(entries: Sequence[Entry], seed: int, source: Source) -> Iterator[Version]:
+    """Yield an image under all entries and severities."""
+    for entry in entries:
+        for severity in entry.severities:
+            columns = {"entry": entry.name, "severity": severity, "seed": seed}
+            make = partial(entry.degrade, severity=severity, seed=seed, image_key=source.key)
+            yield Version(columns, "degrade", source.image, make)
+
+
+def names_sha256(names: Iterable[str]) -> str:
+    """Return what stands for a list of names in an identity."""
+    return hashlib.sha256("\n".join(names).encode()).hexdigest()
+
+
+def too_few(images: int) -> list[str]:
+    """Return a sentence of warning where there are so few images that statistics over them say little."""
+    if images >= _FEW:
+        return []
+    count = "There is only 1 image" if images == 1 else f"There are only {images} images"
+    return [f"{count}; strengths over so few say little about others, a few dozen are a good number."]
+
+
+def check_selection(metrics: Sequence[str], limit: int | None) -> tuple[str, ...]:
+    """Return the metrics without repetitions; raise `InputError` for one that does not exist, none, or a bad limit."""
+    for metric in metrics:
+        if metric not in METRICS:
+            raise UnknownNameError.among("strength metric", metric, METRICS)
+    if not metrics:
+        raise InputError(f"No metric was named; there are {', '.join(METRICS)}.")
+    if limit is not None and limit < 1:
+        raise InputError(f"A limit is a number of images from 1 up; got {limit}.")
+    return tuple(dict.fromkeys(metrics))
+
+
+def spaced(sources: Sequence[Source], limit: int | None) -> tuple[Source, ...]:
+    """Return `limit` of the images at even distances; all of them if there are not more, or it is None."""
+    count = len(sources)
+    if limit is None or limit >= count:
+        return tuple(sources)
+    return tuple(sources[i * count // limit] for i in range(limit))
 
 
 def plan_measure(
@@ -137,48 +279,15 @@ def plan_measure(
     Raises:
         InputError: something that cannot be used as given; the message names it.
     """
-    for metric in metrics:
-        if metric not in METRICS:
-            raise UnknownNameError.among("strength metric", metric, METRICS)
-    if not metrics:
-        raise InputError(f"No metric was named; there are {', '.join(METRICS)}.")
-    if limit is not None and limit < 1:
-        raise InputError(f"A limit is a number of images from 1 up; got {limit}.")
+    metrics = check_selection(metrics, limit)
     if not -(2**63) <= seed < 2**63:
         raise InputError(f"A seed is a whole number of at most 64 bits with sign; got {seed}.")
     images = plan_dataset(data, entries=entries, families=families, seed=seed, split=split, allow_unpaired=True)
-    count = len(images.sources)
-    if limit is not None and limit < count:
-        images = replace(images, sources=tuple(images.sources[i * count // limit] for i in range(limit)))
-    return MeasurePlan(images=images, metrics=tuple(dict.fromkeys(metrics)), limit=limit)
+    images = replace(images, sources=spaced(images.sources, limit))
+    return MeasurePlan(images=images, metrics=metrics, limit=limit)
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """How measuring ended.
-
-    Attributes:
-        units: number of units in the plan.
-        images: images measured by this call, the failed ones included.
-        seconds: CPU seconds of this call by stage (`decode`, `degrade`, `measure`, `store`), and `total`.
-        failures: `(image file, reason)` of images that could not be measured under every condition.
-        errors: tracebacks of bugs; their units are not done.
-    """
-
-    units: int
-    images: int
-    seconds: Mapping[str, float]
-    failures: tuple[tuple[str, str], ...]
-    errors: tuple[str, ...]
-
-
-def measure(
-    plan: MeasurePlan,
-    folder: Path,
-    *,
-    workers: int = 1,
-    progress: Callable[[int, int, int], None] | None = None,
-) -> Measured:
+def measure(plan: Plan, folder: Path, *, workers: int = 1, progress: Progress | None = None) -> Outcome:
     """Do what is left of `plan` in `folder`; each image is decoded once for all its conditions.
 
     Killed at any moment and called again, it goes on; the parts are the same bytes whatever the number of workers
@@ -188,139 +297,126 @@ def measure(
         plan: what to do.
         folder: the run folder; made if absent.
         workers: number of processes; 1 works in this one.
-        progress: told images done, images in all, and how many of them failed.
+        progress: told after each unit.
+
+    Returns:
+        How it ended; failures are files with the reason, stages `decode`, `degrade`, `measure` and `store`.
 
     Raises:
         InputError: `workers` below 1, or the folder holds other things.
         PlanChangedError: the folder holds another plan, or images changed since they were measured.
         IncompleteError: a worker died, or the disk is full.
     """
-    if workers < 1:
-        raise InputError(f"workers is a number from 1 up; got {workers}.")
+    labor = Labor(workers)
     store.claim_folder(
         folder,
         "run.json",
         schema=MEASURE_SCHEMA,
         identity=plan.identity(),
-        session=store.session_of(plan.images.data),
+        session=plan.session(),
         what="measurement",
         option="--out",
     )
-    units = plan.units()
-    todo = _remaining(folder, units)
-    total = len(plan.sources)
-    images = sum(len(unit.sources) for unit in todo)
-    done = total - images
-    failures: dict[str, str] = {}
-    errors: list[str] = []
-    seconds: Counter[str] = Counter()
-    if progress:
-        progress(done, total, 0)
-    worker = partial(_Measurer, plan.entries, plan.metrics, plan.images.settings.seed, folder)
-    for receipt in map_units(worker, todo, workers=min(workers, max(1, len(todo)))):
-        done += receipt.images
-        failures |= receipt.failures
-        if receipt.error:
-            errors.append(receipt.error)
-        else:
-            seconds.update(receipt.seconds)
-            store.append_lines(folder / "timing.jsonl", [{"unit": receipt.unit, **receipt.seconds}])
-        if progress:
-            progress(done, total, len(failures))
-    discard_leftovers(folder)  # again: workers of a killed session may have lived on into the start of this one
-    return Measured(len(units), images, dict(seconds), tuple(sorted(failures.items())), tuple(errors))
-
-
-def _remaining(folder: Path, units: Sequence[Unit]) -> list[Unit]:
-    """Return the units that are not done: no part or a damaged one, or an image that failed.
-
-    Raises:
-        PlanChangedError: images have another size in bytes than when they were measured.
-    """
-    todo, changed = [], []
-    for unit in units:
-        try:
-            part = pq.read_table(folder / PARTS / f"{unit.name}.parquet", columns=["image", "status", "image_bytes"])
-        except (OSError, pa.ArrowException):  # absent, or damaged by a power cut say
-            todo.append(unit)
-            continue
-        if "failed" in part["status"].unique().to_pylist():
-            todo.append(unit)
-            continue
-        sizes = dict(zip(part["image"].to_pylist(), part["image_bytes"].to_pylist(), strict=True))
-        changed += [s.name for s in unit.sources if file_size(s.image) not in (None, sizes.get(s.key))]
-    if changed:
-        raise PlanChangedError(
-            f"{len(changed)} images are other files now than when they were measured ({', '.join(changed[:3])}"
-            f"{' …' if len(changed) > 3 else ''}); use a new folder for --out."
-        )
-    return todo
-
-
-@dataclass(frozen=True, slots=True)
-class _Receipt:
-    """What a worker reports of one unit; its rows are already on disk."""
-
-    unit: str
-    images: int
-    seconds: Mapping[str, float] = field(default_factory=dict)
-    failures: Mapping[str, str] = field(default_factory=dict)
-    error: str | None = None
+    return do_units(
+        folder,
+        plan.units(),
+        partial(_Measurer, plan.versions, plan.metrics, folder),
+        columns=plan.file_columns,
+        files_now=plan.files_now,
+        labor=labor,
+        progress=progress,
+    )
 
 
 class _Measurer:
     """Measures units in one process."""
 
-    def __init__(self, entries: Sequence[Entry], metrics: Sequence[str], seed: int, folder: Path) -> None:
-        self.entries = entries
+    def __init__(self, versions: Callable[[Source], Iterable[Version]], metrics: Sequence[str], folder: Path) -> None:
+        self.versions = versions
         self.metrics = metrics
-        self.seed = seed
         self.folder = folder
 
-    def __call__(self, unit: Unit) -> _Receipt:
-        clock = Clock()
+    def __call__(self, unit: Unit) -> Receipt:
+        return make_part(self.folder, unit, STRENGTH_SCHEMA, partial(self._rows, unit))
+
+    def _rows(self, unit: Unit, clock: Clock) -> tuple[list[dict[str, Any]], Iterable[tuple[str, str]]]:
+        """Return the rows of a unit, and the files that failed with the reason."""
         rows: list[dict[str, Any]] = []
         failures: dict[str, str] = {}
-        try:
-            for source in unit.sources:
-                found = self._measure(source, clock)
-                rows += found
-                failures |= {str(source.image): row["error"] for row in found if row["status"] == "failed"}
-            with clock("store"):
-                store.write_part(self.folder, unit.name, pa.Table.from_pylist(rows, STRENGTH_SCHEMA))
-        except IncompleteError:
-            raise
-        except Exception:
-            return _Receipt(unit.name, len(unit.sources), error=f"unit {unit.name}\n{traceback.format_exc()}")
-        return _Receipt(unit.name, len(unit.sources), clock.read(), failures)
+        for source in unit.sources:
+            rows += self._measure(source, clock, failures)
+        return rows, failures.items()
 
-    def _measure(self, source: Source, clock: Clock) -> list[dict[str, Any]]:
-        """Return the rows of one image under all conditions."""
-        common = {"image": source.key, "seed": self.seed, "image_bytes": file_size(source.image)}
+    def _measure(self, source: Source, clock: Clock, failures: dict[str, str]) -> list[dict[str, Any]]:
+        """Return the rows of one image under all conditions; name the files that fail, with the reason."""
+        common = {"image": source.key, "image_bytes": file_size(source.image)}
         try:
             with clock("decode"):
                 image = read_image(source.image)
             with clock("measure"):
                 clean = CleanImage(image)
         except CrypsisError as error:
+            failures[str(source.image)] = str(error)
             return [{**common, "status": "failed", "error": str(error)}]
         common |= {"height": image.shape[0], "width": image.shape[1]}
         rows = []
-        for entry in self.entries:
-            for severity in entry.severities:
-                row = {**common, "entry": entry.name, "severity": severity}
-                try:
-                    with clock("degrade"):
-                        degraded = entry.degrade(image, severity, seed=self.seed, image_key=source.key)
-                    with clock("measure"):
-                        strengths = clean.strengths(degraded, lpips="lpips" in self.metrics)
-                        values = {metric: strengths.value(metric) for metric in self.metrics}
-                        row |= {"status": "ok", "unchanged": bool(np.array_equal(image, degraded))}
-                except CrypsisError as error:  # an image that an operator cannot take, such as one too long for JPEG
-                    rows.append({**row, "status": "failed", "error": str(error)})
-                    continue
-                rows += [{**row, "metric": metric, "value": value} for metric, value in values.items()]
+        for version in self.versions(source):
+            row = {**common, **version.columns}
+            try:
+                with clock(version.stage):
+                    degraded = version.make(image)
+                with clock("measure"):
+                    strengths = clean.strengths(degraded, lpips="lpips" in self.metrics)
+                    values = {metric: strengths.value(metric) for metric in self.metrics}
+                    row |= {"status": "ok", "unchanged": bool(np.array_equal(image, degraded))}
+            except CrypsisError as error:  # such as an image too long for JPEG, or a file that is damaged
+                failures[str(version.file)] = str(error)
+                rows.append({**row, "status": "failed", "error": str(error)})
+                continue
+            rows += [{**row, "metric": metric, "value": value} for metric, value in values.items()]
         return rows
+
+
+def read_values(plan: Plan, folder: Path) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return the numbers in the parts of a measurement.
+
+    Returns:
+        The strengths, metrics × conditions × images, and whether an image is unchanged, conditions × images. A
+        strength that was not measured is NaN; images without any are left out.
+
+    Raises:
+        InputError: no image could be measured, or a part is missing or damaged.
+    """
+    place = {condition: index for index, condition in enumerate(plan.conditions)}
+    row_of = {metric: index for index, metric in enumerate(plan.metrics)}
+    values: list[NDArray[np.float64]] = []
+    unchanged: list[NDArray[np.bool_]] = []
+    reason = ""
+    columns = ["image", "entry", "severity", "metric", "value", "unchanged", "status", "error"]
+    for unit in plan.units():
+        file = folder / PARTS / f"{unit.name}.parquet"
+        try:
+            part = pq.read_table(file, columns=columns)
+        except (OSError, pa.ArrowException) as error:
+            raise InputError(f"{file}: cannot be read ({error}); give the measure command again.") from error
+        failed = pc.equal(part["status"], "failed")
+        reason = reason or next(iter(part.filter(failed)["error"].to_pylist()), "")
+        part = part.filter(pc.invert(failed))
+        keys = {key: index for index, key in enumerate(part["image"].unique().to_pylist())}
+        conditions = zip(part["entry"].to_pylist(), part["severity"].to_pylist(), strict=True)
+        index = (
+            np.array([row_of[m] for m in part["metric"].to_pylist()], np.intp),
+            np.array([place[c] for c in conditions], np.intp),
+            np.array([keys[k] for k in part["image"].to_pylist()], np.intp),
+        )
+        values.append(np.full((len(row_of), len(place), len(keys)), np.nan))
+        values[-1][index] = part["value"].to_numpy()
+        unchanged.append(np.zeros((len(place), len(keys)), np.bool_))
+        unchanged[-1][index[1:]] = part["unchanged"].to_numpy()
+    stacked = np.concatenate(values, axis=2)
+    if not stacked.shape[2]:
+        raise InputError(f"{folder}: no image could be measured ({reason}).")
+    return stacked, np.concatenate(unchanged, axis=1)
 
 
 def read_strengths(plan: MeasurePlan, folder: Path) -> StrengthTable:
@@ -331,38 +427,17 @@ def read_strengths(plan: MeasurePlan, folder: Path) -> StrengthTable:
     Raises:
         InputError: no image could be measured, or a part is missing or damaged.
     """
-    entries = [entry.name for entry in plan.entries]
-    place = {name: index for index, name in enumerate(entries)}
-    row_of = {metric: index for index, metric in enumerate(plan.metrics)}
-    values: list[np.ndarray[Any, np.dtype[np.float64]]] = []
-    unchanged = np.zeros((len(entries), 5), np.int64)
-    reasons: list[str] = []
-    columns = ["image", "entry", "severity", "metric", "value", "unchanged", "status", "error"]
-    for unit in plan.units():
-        file = folder / PARTS / f"{unit.name}.parquet"
-        try:
-            part = pq.read_table(file, columns=columns)
-        except (OSError, pa.ArrowException) as error:
-            raise InputError(f"{file}: cannot be read ({error}); give the measure command again.") from error
-        failed = part.filter(pc.equal(part["status"], "failed"))
-        reasons += failed["error"].to_pylist()
-        part = part.filter(pc.invert(pc.is_in(part["image"], failed["image"].combine_chunks())))
-        keys = {key: index for index, key in enumerate(part["image"].unique().to_pylist())}
-        block = np.full((len(row_of), len(entries), 5, len(keys)), np.nan)
-        index = (
-            np.array([row_of[m] for m in part["metric"].to_pylist()], np.intp),
-            np.array([place[e] for e in part["entry"].to_pylist()], np.intp),
-            part["severity"].to_numpy().astype(np.intp) - 1,
-            np.array([keys[k] for k in part["image"].to_pylist()], np.intp),
-        )
-        block[index] = part["value"].to_numpy()
-        values.append(block)
-        first = index[0] == 0
-        np.add.at(unchanged, (index[1][first], index[2][first]), part["unchanged"].to_numpy()[first].astype(np.int64))
-    stacked = np.concatenate(values, axis=3)
-    if not stacked.shape[3]:
-        raise InputError(f"{folder}: no image could be measured ({reasons[0]}).")
-    return StrengthTable.from_values(entries, plan.metrics, stacked, unchanged)
+    values, unchanged = read_values(plan, folder)
+    whole = ~np.isnan(values).any(axis=(0, 1))
+    if not whole.any():
+        raise InputError(f"{folder}: no image could be measured under every condition; choose fewer entries.")
+    shape = (len(plan.entries), 5)
+    return StrengthTable.from_values(
+        [entry.name for entry in plan.entries],
+        plan.metrics,
+        values[:, :, whole].reshape(len(plan.metrics), *shape, -1),
+        unchanged[:, whole].sum(axis=1).reshape(shape),
+    )
 
 
 def finish_measuring(plan: MeasurePlan, folder: Path, failures: Sequence[tuple[str, str]] = ()) -> StrengthTable:

@@ -35,6 +35,11 @@ class Unit:
     name: str
     items: tuple[Item, ...]
 
+    @property
+    def images(self) -> int:
+        """How many images are in it."""
+        return len(self.items)
+
 
 @dataclass(frozen=True, kw_only=True)
 class MaskPlan:

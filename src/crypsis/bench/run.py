@@ -1,135 +1,65 @@
-"""The one place where the stages meet: decode, degrade, predict, score, store."""
+"""The one place where the stages meet: decode, degrade, measure, predict, score, store."""
 
 from __future__ import annotations
 
-import time
-import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from ..catalog.aligned import align_mask
 from ..datasets.masks import Item
-from ..errors import CrypsisError, IncompleteError, InputError
-from ..io import discard_leftovers
+from ..errors import CrypsisError, InputError
+from ..io import file_size
 from ..metrics.segmentation import MaskTruth, score_mask
 from ..models.segmenter import PredictionSource, Segmenter, load_model
 from ..results import RECORD_SCHEMA, SCORES
+from ..severity.strength import CleanImage, psnr, ssim
 from ..types import Condition, Image, Mask, Prediction, Sample
 from . import store
-from .engines import map_units
 from .plan import MaskPlan, Model, Unit
+from .work import Clock, Labor, Outcome, Progress, Receipt, do_units, make_part
 
-__all__ = ["Clock", "Outcome", "Receipt", "degraded", "predict", "run_masks", "truth_under"]
-
-
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """What a worker reports of one unit; its rows are already on disk.
-
-    Attributes:
-        unit: its name.
-        images: number of images in it.
-        failures: `(image, reason)` of everything that could not be scored.
-        seconds: CPU seconds by stage, and `total`.
-        error: the traceback of a bug, which left the unit undone.
-    """
-
-    unit: str
-    images: int
-    failures: tuple[tuple[str, str], ...] = ()
-    seconds: dict[str, float] = field(default_factory=dict)
-    error: str | None = None
+__all__ = ["LARGE", "degraded", "predict", "run_masks", "strength_meter", "truth_under"]
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a run ended.
-
-    Attributes:
-        units: number of units in the plan.
-        done: number of units whose part is on disk.
-        failures: see `Receipt.failures`.
-        errors: tracebacks of bugs; their units are not done.
-    """
-
-    units: int
-    done: int
-    failures: tuple[tuple[str, str], ...]
-    errors: tuple[str, ...]
-
-
-Progress = Callable[[int, int, Receipt | None], None]
-"""Called with images done, images in all, and the last receipt (None at the start)."""
-
-
-def run_masks(plan: MaskPlan, folder: Path, *, workers: int = 1, progress: Progress | None = None) -> Outcome:
+def run_masks(
+    plan: MaskPlan,
+    folder: Path,
+    *,
+    workers: int = 1,
+    labor: Labor | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
     """Do what is left of `plan` in `folder`.
 
     Killed at any moment and called again, it goes on; the parts are the same bytes whatever the number of
-    workers and interruptions.
+    workers, engine, shards and interruptions.
 
     Args:
         plan: what to do.
         folder: the run folder; made if absent.
         workers: number of processes; 1 works in this one.
+        labor: who does it, if more is to be said than `workers`.
         progress: told after each unit.
 
     Raises:
         InputError: `workers` below 1, model objects with several workers, or a folder that is not this run's.
         IncompleteError: a worker died, or the disk is full.
     """
-    if workers < 1:
-        raise InputError(f"workers is a number from 1 up; got {workers}.")
-    if workers > 1 and not all(isinstance(model, str) for model in plan.models):
+    labor = labor or Labor(workers)
+    if (labor.workers > 1 or labor.cluster) and not all(isinstance(model, str) for model in plan.models):
         raise InputError("Model objects run in this process only: use workers=1, or name the model by a specification.")
     store.open_run(folder, plan)
-    todo, total = store.remaining_units(folder, plan)
-    images = len(plan.dataset)
-    done_images = images - sum(len(unit.items) for unit in todo)
-    if progress:
-        progress(done_images, images, None)
-    failures: list[tuple[str, str]] = []
-    errors: list[str] = []
-    for receipt in map_units(partial(_Scorer, plan, folder), todo, workers=min(workers, max(1, len(todo)))):
-        done_images += receipt.images
-        failures += receipt.failures
-        if receipt.error:
-            errors.append(receipt.error)
-        else:
-            store.append_lines(folder / "timing.jsonl", [{"unit": receipt.unit, **receipt.seconds}])
-        if progress:
-            progress(done_images, images, receipt)
-    discard_leftovers(folder)  # again: workers of a killed session may have lived on into the start of this one
-    return Outcome(total, total - len(errors), tuple(sorted(failures)), tuple(errors))
-
-
-class Clock:
-    """CPU seconds by stage: `with clock("decode"): …`, then `read()`."""
-
-    def __init__(self) -> None:
-        """Start."""
-        self.start = time.process_time()
-        self.seconds: dict[str, float] = {}
-
-    @contextmanager
-    def __call__(self, stage: str) -> Iterator[None]:
-        """Add what the block takes to a stage."""
-        start = time.process_time()
-        try:
-            yield
-        finally:
-            self.seconds[stage] = self.seconds.get(stage, 0.0) + time.process_time() - start
-
-    def read(self) -> dict[str, float]:
-        """Return the seconds of each stage, and `total` since the start."""
-        total = time.process_time() - self.start
-        return {stage: round(value, 6) for stage, value in {**self.seconds, "total": total}.items()}
+    return do_units(
+        folder,
+        list(plan.units()),
+        partial(_Scorer, plan, folder),
+        columns=("image", "image_bytes", "mask_bytes"),
+        files_now=lambda unit: [(item.key, file_size(item.image), file_size(item.mask)) for item in unit.items],
+        labor=labor,
+        progress=progress,
+    )
 
 
 class _Scorer:
@@ -142,19 +72,12 @@ class _Scorer:
         self.needs_pixels = any(isinstance(model, Segmenter) for model in self.models)
 
     def __call__(self, unit: Unit) -> Receipt:
-        clock = Clock()
-        rows: list[dict[str, Any]] = []
-        try:
-            for item in unit.items:
-                rows += self._score_item(item, clock)
-            with clock("store"):
-                store.write_part(self.folder, unit.name, pa.Table.from_pylist(rows, RECORD_SCHEMA))
-        except IncompleteError:
-            raise
-        except Exception:
-            return Receipt(unit.name, len(unit.items), error=f"unit {unit.name}\n{traceback.format_exc()}")
-        failures = dict.fromkeys((row["image"], row["error"]) for row in rows if row["status"] == "failed")
-        return Receipt(unit.name, len(unit.items), tuple(failures), clock.read())
+        return make_part(self.folder, unit, RECORD_SCHEMA, partial(self._rows, unit))
+
+    def _rows(self, unit: Unit, clock: Clock) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
+        """Return the rows of a unit, and what failed."""
+        rows = [row for item in unit.items for row in self._score_item(item, clock)]
+        return rows, [(row["image"], row["error"]) for row in rows if row["status"] == "failed"]
 
     def _score_item(self, item: Item, clock: Clock) -> list[dict[str, Any]]:
         """Return the rows of one image: all conditions × all models."""
@@ -173,6 +96,8 @@ class _Scorer:
             return self._failed(common, plan.conditions, error)
         with clock("score"):
             unmoved = MaskTruth(sample.mask)
+        with clock("measure"):
+            measure = strength_meter(sample.image) if self.needs_pixels else None
         common["height"], common["width"] = sample.mask.shape
         rows = []
         for conditions in self._batches(sample):
@@ -182,19 +107,22 @@ class _Scorer:
             except CrypsisError as error:  # an image that an operator cannot take, such as one too long for JPEG
                 rows += self._failed(common, conditions, error)
                 continue
+            with clock("measure"):
+                strengths = [measure(image) for image in images] if measure else [{}] * len(conditions)
             with clock("score"):
                 truths = [self._truth(sample, condition, unmoved) for condition in conditions]
             for model in self.models:
                 with clock("predict"):
                     predictions = predict(model, sample, images, conditions)
-                for condition, prediction, truth in zip(conditions, predictions, truths, strict=True):
+                each = zip(conditions, strengths, predictions, truths, strict=True)
+                for condition, strength, prediction, truth in each:
                     if isinstance(prediction, CrypsisError):
                         rows += self._failed(common, [condition], prediction, [model])
                         continue
                     with clock("score"):
                         scores = score_mask(prediction.probability, truth, normalize=plan.normalize)
                     row = {**common, "model": model.name, "entry": condition.entry, "severity": condition.severity}
-                    row |= {"status": "ok", "foreground": truth.foreground}
+                    row |= {"status": "ok", "foreground": truth.foreground, **strength}
                     rows.append(row | {name: getattr(scores, name) for name in _SCORE_FIELDS})
         return rows
 
@@ -203,7 +131,7 @@ class _Scorer:
         yield [Condition("clean", 0)]
         for entry in self.plan.entries:
             conditions = [Condition(entry.name, s) for s in entry.severities]
-            if sample.mask.size <= _LARGE:
+            if sample.mask.size <= LARGE:
                 yield conditions
             else:
                 yield from ([condition] for condition in conditions)
@@ -227,7 +155,8 @@ class _Scorer:
         ]
 
 
-_LARGE = 2_000_000  # pixels; above it, five degraded images and their maps would be what fills the memory
+# pixels; above it, five degraded images and their maps, or what SSIM keeps of a clean image, would fill the memory
+LARGE = 2_000_000
 
 _SCORE_FIELDS = (
     *SCORES,
@@ -237,6 +166,12 @@ _SCORE_FIELDS = (
     "histogram_object",
     "histogram_background",
 )
+
+
+def strength_meter(clean: Image) -> Callable[[Image], dict[str, float]]:
+    """Return what gives the columns of measured strength of a condition's image; a large one's terms are not kept."""
+    similarity = CleanImage(clean).ssim if clean.size <= 3 * LARGE else partial(ssim, clean)
+    return lambda image: {"one_minus_ssim": 1.0 - similarity(image), "psnr": psnr(clean, image)}
 
 
 def degraded(plan: MaskPlan, sample: Sample, condition: Condition) -> Image:

@@ -12,24 +12,36 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ..datasets.masks import MaskDataset
-from ..errors import ImageError, InputError, PlanChangedError
+from ..errors import InputError, PlanChangedError
 from ..io import atomic_path, discard_leftovers, storing, write_atomic
 from ..results import PARTS, RUN_SCHEMA
-from .plan import MaskPlan, Unit
+from .plan import MaskPlan
 
 __all__ = ["append_lines", "claim_folder", "open_run", "remaining_units", "session_of", "write_json", "write_part"]
 
 _PACKAGES = ("crypsis", "numpy", "opencv-python-headless", "pillow", "pyarrow", "onnxruntime")
+
+
+class Named(Protocol):
+    """A unit of work: what its part file is called after."""
+
+    @property
+    def name(self) -> str:
+        """Plain text, the part's file stem."""
+        ...
+
+
+AnyUnit = TypeVar("AnyUnit", bound=Named)
 
 
 def open_run(folder: Path, plan: MaskPlan) -> None:
@@ -69,7 +81,8 @@ def claim_folder(
 
     Raises:
         InputError: the folder holds other things.
-        PlanChangedError: the folder holds another plan; the message names what differs.
+        PlanChangedError: the folder holds another plan, or was written by a version with other columns; the message
+            names what differs.
     """
     identity = json.loads(json.dumps(identity))  # as it will be read back: tuples are lists there
     file = folder / name
@@ -80,6 +93,11 @@ def claim_folder(
             raise PlanChangedError(
                 f"{folder} holds a {what} of another plan ({'; '.join(_differences(old.get('plan', {}), identity))}). "
                 f"Give the command it was made with, or another folder for {option}."
+            )
+        if old.get("schema") != schema:
+            raise PlanChangedError(
+                f"{file} has schema {old.get('schema')!r} and this version writes {schema!r}, whose rows do not mix; "
+                f"finish it with the version it was made with, or name another folder for {option}."
             )
         sessions = old.get("sessions", [])
     elif folder.is_file():
@@ -127,53 +145,66 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "…"
 
 
-def remaining_units(folder: Path, plan: MaskPlan) -> tuple[list[Unit], int]:
-    """Return the units still to be done, and the number of all units.
+def remaining_units(
+    folder: Path,
+    units: Iterable[AnyUnit],
+    columns: Sequence[str],
+    files_now: Callable[[AnyUnit], Iterable[tuple[Any, ...]]],
+) -> list[AnyUnit]:
+    """Return the units still to be done.
 
-    A part with failed rows is done again: the user may have mended the file. A part whose images changed since
-    they were scored is refused, because old and new rows must not be mixed.
+    A part with failed rows is done again: the user may have mended the file. A part whose files changed since they
+    were read is refused, because old and new rows must not be mixed.
+
+    Args:
+        folder: of the run.
+        units: all units, each with a `name`.
+        columns: columns of a part that say of which files, and of how many bytes, a row is; `image` first.
+        files_now: returns what these columns would hold if the unit were done now. A file that is gone may be left
+            out where it is not needed any more.
 
     Raises:
-        PlanChangedError: image or mask files differ in size from when they were scored.
+        PlanChangedError: files differ in size from when they were read.
     """
-    units = list(plan.units())
-    todo: list[Unit] = []
-    changed: list[str] = []
+    todo: list[AnyUnit] = []
+    changed: dict[str, None] = {}
     for unit in units:
-        part = folder / PARTS / f"{unit.name}.parquet"
-        if not part.exists():
-            todo.append(unit)
-            continue
         try:
-            rows = pq.read_table(part, columns=["image", "status", "image_bytes", "mask_bytes"])
-        except (OSError, pa.ArrowException):  # damaged, by a power cut say
+            part = pq.read_table(folder / PARTS / f"{unit.name}.parquet", columns=[*columns, "status"])
+        except (OSError, pa.ArrowException):  # absent, or damaged by a power cut say
             todo.append(unit)
             continue
-        if "failed" in rows["status"].unique().to_pylist():
+        if "failed" in part["status"].unique().to_pylist():
             todo.append(unit)
             continue
-        scored = zip(*(rows[name].to_pylist() for name in ("image", "image_bytes", "mask_bytes")), strict=True)
-        sizes = {image: (image_bytes, mask_bytes) for image, image_bytes, mask_bytes in scored}
-        changed += [item.key for item in unit.items if _sizes(plan.dataset, item) != sizes.get(item.key)]
+        rows = set(zip(*(part[name].to_pylist() for name in columns), strict=True))
+        changed |= dict.fromkeys(row[0] for row in files_now(unit) if row not in rows)
     if changed:
         raise PlanChangedError(
-            f"{len(changed)} of the images in {folder} have other files now than when they were scored "
-            f"({', '.join(changed[:3])}{' …' if len(changed) > 3 else ''}); use a new folder for --out."
+            f"{len(changed)} of the images in {folder} have other files now than when they were read "
+            f"({', '.join(list(changed)[:3])}{' …' if len(changed) > 3 else ''}); use a new folder for --out."
         )
-    return todo, len(units)
+    return todo
 
 
-def _sizes(dataset: MaskDataset, item: Any) -> tuple[int, int] | None:
-    try:
-        return dataset.file_sizes(item)
-    except (OSError, ImageError):
-        return None
+def write_part(folder: Path, name: str, table: pa.Table, *, by: str | None = None) -> None:
+    """Write the rows of the unit `name`, whole or not at all.
 
-
-def write_part(folder: Path, name: str, table: pa.Table) -> None:
-    """Write the rows of the unit `name`, whole or not at all."""
-    with atomic_path(folder / PARTS / f"{name}.parquet", durable=True) as temporary:
-        pq.write_table(table, temporary, compression="zstd")
+    Args:
+        folder: of the run.
+        name: the part's file stem.
+        table: the rows.
+        by: a column; its values, in the order in which they occur first, become row groups of their own, so that
+            those of one value can be read without the others.
+    """
+    values = [] if by is None else table[by].unique()
+    groups = [table.filter(pc.equal(table[by], value)) for value in values] or [table]
+    with (
+        atomic_path(folder / PARTS / f"{name}.parquet", durable=True) as temporary,
+        pq.ParquetWriter(temporary, table.schema, compression="zstd") as writer,
+    ):
+        for group in groups:
+            writer.write_table(group)
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from typing import TypeVar
 
@@ -11,7 +12,7 @@ from . import agnolucci2024, cod10k_c, hendrycks2019, liu2024
 from .entry import Entry
 from .matrix import taxonomy_matrix
 
-__all__ = ["Entry", "get_entry", "list_entries", "map_paper_term", "taxonomy_matrix"]
+__all__ = ["Entry", "get_entry", "list_entries", "map_paper_term", "select_entries", "taxonomy_matrix"]
 
 _FAMILIES = (hendrycks2019, agnolucci2024, liu2024, cod10k_c)
 """One module a paper, each with a tuple `ENTRIES`; a new paper is a module and its name here."""
@@ -124,6 +125,21 @@ def list_entries(
             w is None or w == v for w, v in zip(wanted, (e.family, e.paper, e.cause, e.effect, e.group), strict=True)
         )
     )
+
+
+def select_entries(families: Sequence[str] = (), names: Sequence[str | Entry] = ()) -> tuple[Entry, ...]:
+    """Return the rows of families, then those named, each once.
+
+    Args:
+        families: families, in order.
+        names: names, or rows themselves (with options of their own, say).
+
+    Raises:
+        UnknownNameError: a family or a name that does not exist.
+    """
+    rows = [row for family in families for row in list_entries(family=family)]
+    rows += [get_entry(name) if isinstance(name, str) else name for name in names]
+    return tuple({row.name: row for row in rows}.values())
 
 
 def _among(kind: str, name: str, known: list[str]) -> str:

@@ -17,7 +17,7 @@ from ..types import Image
 from . import get_entry
 from .entry import Entry
 
-__all__ = ["apply_degradation", "nearest_severity", "through_rgb"]
+__all__ = ["apply_degradation", "check_draw", "named_entry", "nearest_severity", "through_rgb"]
 
 AnyImage = TypeVar("AnyImage")
 _Array = NDArray[Any]
@@ -76,7 +76,7 @@ def apply_degradation(
         ImageError: the image has another type, shape or range; the message says what to convert to.
         InputError: another argument is wrong.
     """
-    entry = _entry(name, paper, term)
+    entry = named_entry(name, paper, term)
     if not _is_whole(severity) or int(severity) not in entry.severities:
         raise InputError(f"{entry.name} has the severities 1 to {len(entry.parameters)}; got {severity!r}.")
     if mode == "canonical":
@@ -85,14 +85,11 @@ def apply_degradation(
         raise InputError(f"mode is 'native' or 'canonical'; got {mode!r}.")
     elif calibration is not None or canonical_strengths is not None:
         raise InputError("calibration and canonical_strengths are for mode='canonical'; add it or leave them out.")
-    if not _is_whole(seed):
-        raise InputError(f"seed is an integer; got {seed!r}.")
-    if not isinstance(image_key, str | None):
-        raise InputError(f"image_key is a string, such as the image's path in its data set; got {image_key!r}.")
+    seed = check_draw(seed, image_key)
 
     def degrade(rgb: Image) -> Image:
         key = content_key(rgb) if image_key is None else image_key
-        return entry.degrade(rgb, int(severity), seed=int(seed), image_key=key)
+        return entry.degrade(rgb, int(severity), seed=seed, image_key=key)
 
     return through_rgb(image, degrade)
 
@@ -137,8 +134,26 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def _entry(name: str | None, paper: str | None, term: str | None) -> Entry:
-    """Return the row that the caller named in one of the two ways."""
+def check_draw(seed: object, image_key: object) -> int:
+    """Return `seed` as a Python integer; refuse one that is none, and an image key that is neither text nor None.
+
+    Raises:
+        InputError: one of them has another type.
+    """
+    if not _is_whole(seed):
+        raise InputError(f"seed is an integer; got {seed!r}.")
+    if not isinstance(image_key, str | None):
+        raise InputError(f"image_key is a string, such as the image's path in its data set; got {image_key!r}.")
+    return int(cast(int, seed))
+
+
+def named_entry(name: str | None, paper: str | None, term: str | None) -> Entry:
+    """Return the row that the caller named in one of the two ways.
+
+    Raises:
+        UnknownNameError: there is no such degradation.
+        InputError: it is named in both ways, or in neither.
+    """
     if name is not None and paper is None and term is None:
         return get_entry(name)
     if name is None and paper is not None and term is not None:

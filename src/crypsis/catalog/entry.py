@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -117,6 +119,59 @@ class Entry:
         check_image(image)
         return self.operator(image, **self._arguments(severity, seed, image_key))
 
+    def degrade_at(self, image: Image, level: float, *, seed: int, image_key: str) -> Image:
+        """Return `image` at a level between the native severities; at 1, 2, … 5 the same as `degrade`.
+
+        Args:
+            image: the clean image, uint8 H×W×3, RGB; it is not changed.
+            level: 1..5; see `parameters_at`.
+            seed: the run's seed.
+            image_key: the image's name inside its data set.
+
+        Raises:
+            ImageError: `image` is not uint8 H×W×3.
+            InputError: `level` is not in 1..5.
+        """
+        check_image(image)
+        return self.operator(image, **self._with_generator(self.parameters_at(level), seed, image_key))
+
+    def parameters_at(self, level: float) -> dict[str, Any]:
+        """Return the parameters at a level, those between two severities interpolated linearly.
+
+        Parameters that the operator takes as whole numbers are rounded to the nearest (of two, to that of the lower
+        severity's side; to an odd one where all five are odd), so they go in steps. Where two neighboring severities
+        have other parameters altogether, as water and mud of `imagenet-c/spatter`, the nearer one's hold.
+
+        Args:
+            level: 1..5.
+
+        Raises:
+            InputError: `level` is not in 1..5.
+        """
+        if not _is_number(level) or not 1 <= level <= len(self.parameters):
+            raise InputError(f"{self.name} has levels from 1 to {len(self.parameters)}; got {level!r}.")
+        lower = min(int(level), len(self.parameters) - 1)
+        before, after, share = self.parameters[lower - 1], self.parameters[lower], float(level) - lower
+        if share in (0.0, 1.0) or before.keys() != after.keys():
+            return dict(after if share > 0.5 else before)
+        return {name: self._between(name, before[name], after[name], share) for name in before}
+
+    def _between(self, name: str, before: Any, after: Any, share: float) -> Any:
+        """Return a parameter's value at a share of the way from one severity to the next."""
+        if before == after:
+            return before
+        if isinstance(before, tuple):
+            return tuple(self._between(name, a, b, share) for a, b in zip(before, after, strict=True))
+        if not _is_number(before):
+            return after if share > 0.5 else before
+        distance = (after - before) * share
+        kind = str(inspect.signature(self.operator).parameters[name].annotation)
+        if "float" in kind:
+            return before + distance
+        # an odd number stays odd where it must be, as the length of a centered kernel
+        step = 2 if all(isinstance(p[name], int) and p[name] % 2 for p in self.parameters) else 1
+        return before + step * math.ceil(abs(distance) / step - 0.5) * (1 if after > before else -1)
+
     def source_of(
         self, height: int, width: int, severity: int, *, seed: int, image_key: str
     ) -> NDArray[np.float32] | None:
@@ -144,7 +199,12 @@ class Entry:
         whole = hasattr(severity, "__index__") and not isinstance(severity, bool)
         if not whole or severity not in self.severities:
             raise InputError(f"{self.name} has severities 1 to {len(self.parameters)}; got {severity!r}.")
-        values = dict(self.parameters[int(severity) - 1])
-        if self.random:
-            values["rng"] = rng_for(seed, image_key, self.name)
-        return values
+        return self._with_generator(dict(self.parameters[int(severity) - 1]), seed, image_key)
+
+    def _with_generator(self, parameters: dict[str, Any], seed: int, image_key: str) -> dict[str, Any]:
+        """Return parameters, with the generator of an image if the operator takes one."""
+        return {**parameters, "rng": rng_for(seed, image_key, self.name)} if self.random else parameters
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import (
@@ -18,6 +19,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from ..bench.work import Receipt
 
 __all__ = ["Reporter"]
 
@@ -48,6 +52,7 @@ class Reporter:
         self.task: TaskID | None = None
         self.started = self.last = time.monotonic()
         self.first: int | None = None
+        self.failed: set[str] = set()
 
     def __enter__(self) -> Reporter:
         if not self.quiet and self.console.is_terminal:
@@ -61,6 +66,12 @@ class Reporter:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self.bar:
             self.bar.stop()
+
+    def follow(self, done: int, total: int, receipt: Receipt | None) -> None:
+        """Tell how far the units of a run are; a `crypsis.bench.work.Progress`."""
+        if receipt:
+            self.failed.update(image for image, _ in receipt.failures)
+        self.update(done, total, failed=len(self.failed))
 
     def update(self, done: int, total: int, *, failed: int = 0) -> None:
         """Tell that `done` of `total` are done, `failed` of them without success."""

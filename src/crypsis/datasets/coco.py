@@ -9,20 +9,22 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from ..errors import DatasetError
-from ..io import IMAGE_SUFFIXES
+from ..io import IMAGE_SUFFIXES, MAX_PIXELS
 from ..types import Mask
 from .folder import counted, examples, file_key, missing_path
 
-__all__ = ["CocoFile", "CocoImage", "decode_rle", "encode_rle", "read_coco"]
+__all__ = ["CocoFile", "CocoImage", "decode_rle", "encode_rle", "is_box", "is_coordinate", "outline_box", "read_coco"]
+
+_LARGEST = 1e9
 
 
 @dataclass(frozen=True)
@@ -67,12 +69,14 @@ class CocoFile:
     warnings: tuple[str, ...]
 
 
-def read_coco(path: Path, root: Path) -> CocoFile:
+def read_coco(path: Path, root: Path, *, segmentations: bool = True) -> CocoFile:
     """Read an annotation file of COCO's instances or keypoints kind.
 
     Args:
         path: the JSON file.
         root: the folder its `file_name`s start from.
+        segmentations: False drops the segmentation of each annotation that has a readable box while the file is parsed,
+            which needs a third of the memory.
 
     Raises:
         DatasetError: not readable, not of this form, an id or a name that occurs twice, or a name that is absolute,
@@ -80,7 +84,7 @@ def read_coco(path: Path, root: Path) -> CocoFile:
     """
     if not root.is_dir():
         raise missing_path(root) if not root.exists() else DatasetError(f"{root}: is not a folder of images.")
-    document, digest = _read(path)
+    document, digest = _read(path, None if segmentations else _without_segmentation)
     images: dict[int | str, CocoImage] = {}
     keys: dict[str, str] = {}
     for number, listed in enumerate(_objects(path, document, "images")):
@@ -111,16 +115,25 @@ def read_coco(path: Path, root: Path) -> CocoFile:
     return CocoFile(path, digest, rest, ordered, annotations, tuple(warnings))
 
 
-def _read(path: Path) -> tuple[dict[str, Any], str]:
+def _without_segmentation(found: dict[str, Any]) -> dict[str, Any]:
+    if is_box(found.get("bbox")):
+        found.pop("segmentation", None)
+    return found
+
+
+def _read(path: Path, each_object: Callable[[dict[str, Any]], Any] | None) -> tuple[dict[str, Any], str]:
     try:
         data = path.read_bytes()
-        document = json.loads(data)
+        document = json.loads(data, object_hook=each_object)
     except OSError as error:
         if not path.exists():
             raise missing_path(path) from error
         raise DatasetError(f"{path}: cannot be read ({error.strerror or error}).") from error
     except (ValueError, RecursionError) as error:
-        raise DatasetError(f"{path}: is not JSON ({error}).") from error
+        reason = f"is not JSON ({error})" if data.strip() else "the file is empty"
+        raise DatasetError(f"{path}: {reason}.") from error
+    if isinstance(document, list) and document and isinstance(document[0], dict) and "score" in document[0]:
+        raise DatasetError(f"{path}: is a list of detections, as models write them; give the file of annotations.")
     if not isinstance(document, dict) or not isinstance(document.get("images"), list):
         raise DatasetError(f"{path}: is not a COCO annotation file; it needs an object with a list of images.")
     return document, hashlib.sha256(data).hexdigest()
@@ -128,13 +141,22 @@ def _read(path: Path) -> tuple[dict[str, Any], str]:
 
 def _objects(path: Path, document: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     values = document.get(name, [])
-    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
-        raise DatasetError(f"{path}: {name} must be a list of objects.")
+    if not isinstance(values, list):
+        raise DatasetError(f"{path}: {name} must be a list of objects; got {_shown(values)}.")
+    for number, value in enumerate(values):
+        if not isinstance(value, dict):
+            raise DatasetError(f"{path}: {name} must be a list of objects; {name}[{number}] is {_shown(value)}.")
     return values
+
+
+def _shown(value: object) -> str:
+    return f"{str(value)[:40]!r}"
 
 
 def _id(where: str, value: Mapping[str, Any], name: str) -> int | str:
     found = value.get(name)
+    if isinstance(found, float) and found.is_integer():  # as tables with gaps write whole numbers
+        return int(found)
     if isinstance(found, bool) or not isinstance(found, int | str):
         raise DatasetError(f"{where}: {name} must be a number or text; got {found!r}.")
     return found
@@ -152,9 +174,15 @@ def _image(where: str, root: Path, listed: Mapping[str, Any]) -> CocoImage:
     if path.suffix.lower() not in IMAGE_SUFFIXES:
         raise DatasetError(f"{where}: {name!r} is not an image ({', '.join(sorted(IMAGE_SUFFIXES))}).")
     relative = path.relative_to(folder)
-    height, width = listed.get("height"), listed.get("width")
-    size = (height, width) if isinstance(height, int) and isinstance(width, int) else None
+    height, width = _pixels(listed.get("height")), _pixels(listed.get("width"))
+    size = (height, width) if height and width else None
     return CocoImage(_id(where, listed, "id"), file_key(relative, folder), relative.as_posix(), path, size, listed)
+
+
+def _pixels(value: object) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value < 2**31 or value != int(value):
+        return None
+    return int(value)
 
 
 def decode_rle(segmentation: Mapping[str, Any], height: int, width: int) -> Mask:
@@ -168,6 +196,14 @@ def decode_rle(segmentation: Mapping[str, Any], height: int, width: int) -> Mask
     Raises:
         DatasetError: another size, or counts that do not fill it.
     """
+    counts = _counts(segmentation, height, width)
+    if height * width > MAX_PIXELS:
+        raise DatasetError(f"run lengths of {height * width:,} pixels, more than the limit of {MAX_PIXELS:,}.")
+    runs = np.repeat(np.arange(len(counts)) % 2 == 1, counts)
+    return np.ascontiguousarray(runs.reshape((height, width), order="F"))
+
+
+def _counts(segmentation: Mapping[str, Any], height: int, width: int) -> list[int]:
     counts = segmentation.get("counts")
     if isinstance(counts, str):
         counts = _unpack(counts)
@@ -179,8 +215,49 @@ def decode_rle(segmentation: Mapping[str, Any], height: int, width: int) -> Mask
         or sum(counts) != height * width
     ):
         raise DatasetError(f"run lengths that do not fill the {height * width} pixels of the image.")
-    runs = np.repeat(np.arange(len(counts)) % 2 == 1, counts)
-    return np.ascontiguousarray(runs.reshape((height, width), order="F"))
+    return counts
+
+
+def outline_box(segmentation: object, size: tuple[int, int] | None) -> list[float] | None:
+    """Return the box [x, y, width, height] around a segmentation; None where it is not COCO's or holds nothing.
+
+    Args:
+        segmentation: a list of polygons, each [x, y, x, y, …], or run lengths (see `decode_rle`); no mask is made.
+        size: (height, width) of the image; run lengths need it.
+    """
+    if isinstance(segmentation, Mapping):
+        try:
+            counts = _counts(segmentation, *size) if size else []
+        except DatasetError:
+            return None
+        ends = list(accumulate(counts))
+        runs = [(start, end - 1) for start, end in zip(ends[0::2], ends[1::2], strict=False) if end > start]
+        if not size or not runs:
+            return None
+        height = size[0]
+        # a run that goes on in the next column touches both the last row and the first
+        whole = any(first // height < last // height for first, last in runs)
+        top = 0 if whole else min(first % height for first, _ in runs)
+        bottom = height if whole else max(last % height for _, last in runs) + 1
+        left, right = runs[0][0] // height, runs[-1][1] // height + 1
+        return [float(left), float(top), float(right - left), float(bottom - top)]
+    polygons = segmentation if isinstance(segmentation, list) else []
+    if not polygons or not all(isinstance(p, list) and len(p) >= 6 and len(p) % 2 == 0 for p in polygons):
+        return None
+    if not all(is_coordinate(value) for polygon in polygons for value in polygon):
+        return None
+    x, y = ([value for polygon in polygons for value in polygon[axis::2]] for axis in (0, 1))
+    return [float(min(x)), float(min(y)), float(max(x) - min(x)), float(max(y) - min(y))]
+
+
+def is_box(value: object) -> TypeGuard[list[float]]:
+    """Tell whether a value is a list of four finite numbers, as a box has."""
+    return isinstance(value, list) and len(value) == 4 and all(is_coordinate(number) for number in value)
+
+
+def is_coordinate(value: object) -> TypeGuard[float]:
+    """Tell whether a value is a finite number that a position in an image, in pixels, can be."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
 
 
 def encode_rle(mask: Mask, *, compressed: bool) -> dict[str, Any]:

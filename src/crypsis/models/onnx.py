@@ -6,10 +6,6 @@ output, activation and its order with resizing) is an option here, and part of t
 
 from __future__ import annotations
 
-import hashlib
-import itertools
-import mmap
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,20 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import MissingDependencyError, ModelError, UnknownNameError
+from ..errors import ModelError, UnknownNameError
 from ..types import Image, Prediction, check_image
 from .activations import minmax, sigmoid
+from .onnx_session import hash_model, in_batches, model_input, open_session, read_size, run_session, times
 from .options import Reader, numbers, one_of, positive_integer, positive_number, read_options, yes_or_no
 from .resizing import KERNELS, resize_image, resize_map
 from .segmenter import Description
 
 __all__ = ["OnnxOptions", "OnnxSegmenter"]
-
-_INPUT_TYPES: dict[str, type[np.floating[Any]]] = {
-    "tensor(float)": np.float32,
-    "tensor(float16)": np.float16,
-    "tensor(double)": np.float64,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,15 +66,6 @@ class OnnxOptions:
     device: str = "cpu"
 
 
-def _read_size(text: str) -> tuple[int, int] | str:
-    if text == "native":
-        return text
-    match = re.fullmatch(r"([1-9][0-9]{0,4})(?:[x×]([1-9][0-9]{0,4}))?", text, re.ASCII)
-    if not match:
-        raise ValueError("a side such as 352, HEIGHTxWIDTH such as 352x384, or native")
-    return int(match[1]), int(match[2] or match[1])
-
-
 def _read_output(text: str) -> str | int:
     if not text:
         raise ValueError("an output's name, or its index from 0")
@@ -91,7 +73,7 @@ def _read_output(text: str) -> str | int:
 
 
 _READERS: dict[str, Reader] = {
-    "size": _read_size,
+    "size": read_size,
     "multiple": positive_integer,
     "mean": numbers(3),
     "std": numbers(3, above_zero=True),
@@ -131,19 +113,17 @@ class OnnxSegmenter:
         self.name = name or path.stem
         self._file = path.name
         self.options = options or OnnxOptions()
-        self._hashes = _hash(path)
-        self._session = _open(path, self.options.device)
+        self._hashes = hash_model(path)
+        self._session = open_session(path, self.options.device)
         inputs = self._session.get_inputs()
         if len(inputs) != 1:
             names = ", ".join(node.name for node in inputs)
             raise ModelError(f"{path}: the model takes {len(inputs)} inputs ({names}); only one image can be fed.")
         node = inputs[0]
-        self._input = node.name
-        if node.type not in _INPUT_TYPES:
-            raise ModelError(f"{path}: input {node.name!r} is {node.type}; export the model with a float input.")
-        self._dtype = _INPUT_TYPES[node.type]
-        shape = tuple(side if isinstance(side, int) and side > 0 else None for side in node.shape)
-        self._fit(path, shape)
+        options = self.options
+        self._input = model_input(
+            path, node.name, node.type, node.shape, size=options.size, layout=options.layout, batch=options.batch
+        )
         self._choose_outputs(path)
 
     @classmethod
@@ -152,25 +132,6 @@ class OnnxSegmenter:
         if not target:
             raise ModelError("onnx needs a file; write onnx:PATH.")
         return cls(Path(target), OnnxOptions(**read_options("onnx", options, _READERS)), name=name)
-
-    def _fit(self, path: Path, shape: tuple[int | None, ...]) -> None:
-        """Settle layout, size and batch from the model's input shape (None where it is dynamic)."""
-        shown = "×".join("?" if side is None else str(side) for side in shape)
-        if len(shape) != 4:
-            raise ModelError(
-                f"{path}: input {self._input!r} has shape {shown or 'scalar'}; an image model takes four axes, "
-                "such as 1×3×352×352."
-            )
-        self.layout = _layout(path, shape, shown, self.options.layout)
-        height, width = shape[2:] if self.layout == "nchw" else shape[1:3]
-        self.size = _size(path, (height, width), shown, self.options.size)
-        fixed, asked = shape[0], self.options.batch
-        if fixed is not None and asked not in (None, fixed):
-            raise ModelError(
-                f"{path}: batch={asked} does not fit the model, which takes {fixed} at a time; leave batch= out."
-            )
-        self._fixed_batch = fixed is not None
-        self.batch = fixed or asked or 1
 
     def _choose_outputs(self, path: Path) -> None:
         names = [node.name for node in self._session.get_outputs()]
@@ -197,7 +158,9 @@ class OnnxSegmenter:
         import onnxruntime
 
         options = self.options
-        size = f"native, multiple of {options.multiple}" if isinstance(self.size, str) else _times(self.size)
+        size = (
+            f"native, multiple of {options.multiple}" if isinstance(self._input.size, str) else times(self._input.size)
+        )
         return {
             "adapter": "onnx",
             "file": self._file,
@@ -208,7 +171,7 @@ class OnnxSegmenter:
             "mean": "/".join(map(repr, options.mean)),
             "std": "/".join(map(repr, options.std)),
             "channels": options.channels,
-            "layout": self.layout,
+            "layout": self._input.layout,
             "output": self._outputs[self._output],
             "output_index": self._output,
             "outputs": ", ".join(self._outputs),
@@ -216,65 +179,45 @@ class OnnxSegmenter:
             "activation": options.activation,
             "order": options.order,
             "minmax": options.minmax,
-            "batch": self.batch,
+            "batch": self._input.batch,
             "device": options.device,
             "onnxruntime": str(onnxruntime.__version__),
         }
 
     def predict(self, images: Sequence[Image]) -> list[Prediction]:
         """Return one prediction per image; see `Segmenter.predict`."""
-        predictions = []
-        fed = [(self._input_size(check_image(image)), image) for image in images]
-        for size, group in itertools.groupby(fed, key=lambda pair: pair[0]):
-            members = [image for _, image in group]
-            for start in range(0, len(members), self.batch):
-                predictions += self._predict_batch(members[start : start + self.batch], size)
-        return predictions
+        checked = [check_image(image) for image in images]
+        return in_batches(checked, self._input_size, self._input.batch, self._predict_batch)
 
     def _input_size(self, image: Image) -> tuple[int, int]:
-        if not isinstance(self.size, str):
-            return self.size
+        if not isinstance(self._input.size, str):
+            return self._input.size
         step = self.options.multiple
         height, width = (max(1, (side + step // 2) // step) * step for side in image.shape[:2])
         return height, width
 
     def _predict_batch(self, images: list[Image], size: tuple[int, int]) -> list[Prediction]:
-        tensors = [self._tensor(image, size) for image in images]
-        if self._fixed_batch:
-            tensors += [tensors[-1]] * (self.batch - len(tensors))
+        options = self.options
+        pixels = [resize_image(image, size, options.resize) for image in images]
+        fed = self._input.stack(
+            [
+                self._input.tensor(
+                    image, mean=options.mean, std=options.std, scale=options.scale, channels=options.channels
+                )
+                for image in pixels
+            ]
+        )
         wanted = [self._output] if self._uncertainty is None else [self._output, self._uncertainty]
-        try:
-            values = self._session.run([self._outputs[i] for i in wanted], {self._input: np.stack(tensors)})
-        except Exception as error:
-            raise ModelError(
-                f"{self.name}: the model failed on {len(tensors)} image(s) of {_times(size)}: {_reason(error)}"
-            ) from error
-        logits = self._maps(values[0], len(tensors), size, self._outputs[self._output])
+        names = [self._outputs[i] for i in wanted]
+        values = run_session(self._session, names, {self._input.name: fed}, self.name, len(fed), size)
+        logits = self._maps(values[0], len(fed), size, names[0])
         doubts: list[NDArray[np.float32] | None] = [None] * len(images)
         if self._uncertainty is not None:
-            output = self._outputs[self._uncertainty]
-            doubts[:] = self._maps(values[1], len(tensors), size, output, single=True)[: len(images)]
+            doubts[:] = self._maps(values[1], len(fed), size, names[1], single=True)[: len(images)]
         return [
             self._finish(image, logit, doubt)
             for image, logit, doubt in zip(images, logits[: len(images)], doubts, strict=True)
         ]
-
-    def _tensor(self, image: Image, size: tuple[int, int]) -> NDArray[np.floating[Any]]:
-        """Return one normalized image in the model's layout."""
-        options = self.options
-        pixels = resize_image(image, size, options.resize)
-        if options.channels == "bgr":
-            pixels = pixels[:, :, ::-1]
-        levels = np.arange(256, dtype=np.float32) / np.float32(options.scale)
-        axis = 0 if self.layout == "nchw" else 2
-        return np.stack(
-            [
-                # 256 values are normalized, not every pixel
-                ((levels - np.float32(mean)) / np.float32(std)).astype(self._dtype)[pixels[:, :, channel]]
-                for channel, (mean, std) in enumerate(zip(options.mean, options.std, strict=True))
-            ],
-            axis=axis,
-        )
 
     def _maps(
         self, values: object, count: int, size: tuple[int, int], output: str, *, single: bool = False
@@ -284,13 +227,13 @@ class OnnxSegmenter:
             raise ModelError(f"{self.name}: output {output!r} is not an array of numbers; choose another by output=.")
         shape = values.shape
         problem = ModelError(
-            f"{self.name}: output {output!r} has shape {_times(shape) or 'scalar'}, not one map per image "
-            f"({count} of {_times(size)} fed); choose another by output=, or export a segmenter."
+            f"{self.name}: output {output!r} has shape {times(shape) or 'scalar'}, not one map per image "
+            f"({count} of {times(size)} fed); choose another by output=, or export a segmenter."
         )
         if values.ndim == 2 and count == 1:
             values = values[None]
         elif values.ndim == 4:
-            axes = (1, 3) if self.layout == "nchw" else (3, 1)
+            axes = (1, 3) if self._input.layout == "nchw" else (3, 1)
             axis = next((a for a in axes if shape[a] in (1, 2)), None)
             if axis is None:
                 raise problem
@@ -334,102 +277,3 @@ class OnnxSegmenter:
             return Prediction(values, None if doubt is None else resize_map(doubt, shape))
         except ModelError as error:
             raise ModelError(f"{self.name}: {error}") from None
-
-
-def _layout(path: Path, shape: tuple[int | None, ...], shown: str, asked: str | None) -> str:
-    """Return where the colors are in a four-axis input: as asked, or by the axis that has three."""
-    axes = {"nchw": 1, "nhwc": 3}
-    if asked is not None:
-        if shape[axes[asked]] not in (3, None):
-            raise ModelError(f"{path}: layout={asked} does not fit the model's input {shown}; leave layout= out.")
-        return asked
-    for layout, axis in axes.items():
-        if shape[axis] == 3:
-            return layout
-    if shape[1] is None or shape[3] is None:
-        raise ModelError(f"{path}: the input shape {shown} does not show where the colors are; give layout=.")
-    raise ModelError(f"{path}: the model's input {shown} has no axis of three colors.")
-
-
-def _size(
-    path: Path, own: tuple[int | None, int | None], shown: str, asked: tuple[int, int] | str | None
-) -> tuple[int, int] | str:
-    """Return what to feed: as asked where that fits the model's `own` height and width, or else these."""
-    height, width = own
-    if asked is None:
-        if height is None or width is None:
-            raise ModelError(
-                f"{path}: the model takes images of any size ({shown}); say which to feed, such as size=352, "
-                "or size=native."
-            )
-        return height, width
-    if isinstance(asked, str):
-        fits, text = height is None and width is None, asked
-    else:
-        fits, text = height in (None, asked[0]) and width in (None, asked[1]), f"{asked[0]}x{asked[1]}"
-    if not fits:
-        raise ModelError(f"{path}: size={text} does not fit the model's input {shown}; leave size= out.")
-    return asked
-
-
-def _times(sides: Sequence[int]) -> str:
-    return "×".join(map(str, sides))
-
-
-def _reason(error: Exception) -> str:
-    """Return the first line of an onnxruntime error without its code."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", lines[0])
-
-
-def _hash(path: Path) -> Description:
-    """Return the SHA-256 of the file, and of the weight files it names, if any."""
-    try:
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            digest = hashlib.sha256(data).hexdigest()
-            # a StringStringEntryProto {"location": name} of an external tensor, as torch's exporter writes it
-            found = re.finditer(rb"\x0a\x08location\x12([\x01-\x7f])", data)
-            names = {bytes(data[match.end() : match.end() + match[1][0]]) for match in found}
-    except FileNotFoundError:
-        raise ModelError(f"There is no model file {path} (looked in {path.absolute().parent}).") from None
-    except OSError as error:
-        raise ModelError(f"{path}: the model file cannot be read ({error.strerror or error}).") from error
-    except ValueError:
-        raise ModelError(f"{path}: the model file is empty.") from None
-    hashes: Description = {"sha256": digest}
-    files = sorted({path.parent / name.decode(errors="replace") for name in names})
-    if files:
-        whole = hashlib.sha256()
-        for external in files:
-            try:
-                with external.open("rb") as file:
-                    while block := file.read(1 << 20):
-                        whole.update(block)
-            except (OSError, ValueError) as error:
-                raise ModelError(
-                    f"{path}: the model keeps weights in {external.name}, which cannot be read beside it; "
-                    "put both files in one folder."
-                ) from error
-        hashes["weights_sha256"] = whole.hexdigest()
-    return hashes
-
-
-def _open(path: Path, device: str) -> Any:
-    """Open an onnxruntime session that uses one thread."""
-    import onnxruntime
-
-    provider = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}[device]
-    settings = onnxruntime.SessionOptions()
-    settings.intra_op_num_threads = settings.inter_op_num_threads = 1
-    settings.use_deterministic_compute = True
-    settings.log_severity_level = 4  # what it has to say comes as an exception
-    try:
-        available = provider in onnxruntime.get_available_providers()
-        session = onnxruntime.InferenceSession(str(path), settings, providers=[provider]) if available else None
-    except Exception as error:
-        raise ModelError(f"{path}: not a usable ONNX model ({_reason(error)})") from error
-    if session is None or session.get_providers()[0] != provider:
-        raise MissingDependencyError(
-            "device=cuda needs a GPU and its package: pip install onnxruntime-gpu, or leave device= out."
-        )
-    return session

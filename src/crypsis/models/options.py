@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from ..errors import ModelError, UnknownNameError
 
-__all__ = ["Reader", "numbers", "one_of", "positive_integer", "positive_number", "read_options", "yes_or_no"]
+__all__ = ["Reader", "numbers", "one_of", "positive_integer", "positive_number", "read_options", "share", "yes_or_no"]
 
 Reader: TypeAlias = Callable[[str], Any]
 """Text → value; raises `ValueError` with what is allowed."""
@@ -57,6 +57,14 @@ def positive_integer(text: str) -> int:
 def positive_number(text: str) -> float:
     """Accept a finite number above 0."""
     return numbers(1, above_zero=True)(text)[0]  # type: ignore[no-any-return]
+
+
+def share(text: str) -> float:
+    """Accept a number from 0 to 1."""
+    value = float(numbers(1)(text)[0])
+    if not 0.0 <= value <= 1.0:
+        raise ValueError("a number from 0 to 1")
+    return value
 
 
 def numbers(count: int, *, above_zero: bool = False) -> Reader:

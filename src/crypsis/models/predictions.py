@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -26,7 +26,7 @@ from .options import read_options
 from .resizing import resize_map
 from .segmenter import Description
 
-__all__ = ["SavedPredictions"]
+__all__ = ["SavedPredictions", "condition_places", "listing_sha256"]
 
 _SUFFIXES = IMAGE_SUFFIXES | {".npy"}
 
@@ -63,16 +63,10 @@ class SavedPredictions:
         return {
             "adapter": "predictions",
             "folder": self.folder.resolve().name,
-            "maps_sha256": self._digest(),
+            "maps_sha256": listing_sha256(self.folder, _SUFFIXES),
             "scaling": "8-bit/255, 16-bit/65535, float as stored",
             "resize": "bilinear",
         }
-
-    def _digest(self) -> str:
-        """Return a digest of all names and sizes: other maps under the same folder name are another model."""
-        files = (path for path in self.folder.rglob("*") if path.suffix.lower() in _SUFFIXES and path.is_file())
-        lines = sorted(f"{path.relative_to(self.folder).as_posix()} {path.stat().st_size}" for path in files)
-        return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
     def load(self, key: str, condition: Condition, shape: tuple[int, int]) -> Prediction:
         """Return the saved map at `shape`; see `PredictionSource.load`.
@@ -88,7 +82,7 @@ class SavedPredictions:
         """
         found = self._find(key, condition)
         if not found:
-            places = " or ".join(str(place / f"{key}.png") for place in self._places(condition))
+            places = " or ".join(str(place / f"{key}.png") for place in condition_places(self.folder, condition))
             raise ModelError(f"{self.name}: there is no map {places} (nor .npy, .tif, .jpg).")
         if len(found) > 1:
             files = ", ".join(map(str, found))
@@ -107,21 +101,13 @@ class SavedPredictions:
         """
         return [(key, condition) for condition in conditions for key in keys if not self._find(key, condition)]
 
-    def _places(self, condition: Condition) -> list[Path]:
-        """Return the folders in which the maps of a condition may lie."""
-        if condition.entry == "clean":
-            return [self.folder / "clean"]
-        _refuse_escape(condition.entry)
-        names = dict.fromkeys((condition.entry, PurePosixPath(condition.entry).name))
-        return [self.folder / name / str(condition.severity) for name in names]
-
     def _find(self, key: str, condition: Condition) -> list[Path]:
         """Return the files that claim to be the map."""
         _refuse_escape(key)
         parent, stem = PurePosixPath(key).parent, PurePosixPath(key).name
         return [
             path
-            for place in self._places(condition)
+            for place in condition_places(self.folder, condition)
             for path in self._listing(place / parent).get(unicodedata.normalize("NFC", stem), [])
         ]
 
@@ -134,6 +120,26 @@ class SavedPredictions:
                     listing.setdefault(_stem(path), []).append(path)
             self._listings[folder] = listing
         return self._listings[folder]
+
+
+def listing_sha256(folder: Path, suffixes: Set[str]) -> str:
+    """Return a digest of all names and sizes: other files under the same folder name are another model."""
+    files = (path for path in folder.rglob("*") if path.suffix.lower() in suffixes and path.is_file())
+    lines = sorted(f"{path.relative_to(folder).as_posix()} {path.stat().st_size}" for path in files)
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def condition_places(folder: Path, condition: Condition) -> list[Path]:
+    """Return where below `folder` something saved for a condition may lie.
+
+    Raises:
+        ModelError: the entry's name would lead out of the folder.
+    """
+    if condition.entry == "clean":
+        return [folder / "clean"]
+    _refuse_escape(condition.entry)
+    names = dict.fromkeys((condition.entry, PurePosixPath(condition.entry).name))
+    return [folder / name / str(condition.severity) for name in names]
 
 
 def _stem(path: Path) -> str:

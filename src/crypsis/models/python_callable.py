@@ -1,7 +1,8 @@
-"""A Python function as a segmenter: `python:module:function`.
+"""A Python function as a segmenter or a detector: `python:module:function`.
 
-The function takes an image (uint8 H×W×3, RGB) and returns a probability map (float H×W in [0, 1]), or a pair
-(probability, uncertainty) of such maps.
+The function takes an image (uint8 H×W×3, RGB). A segmenter returns a probability map (float H×W in [0, 1]), or a pair
+(probability, uncertainty) of such maps. A detector returns arrays, lists or tensors: boxes (N×4: x1, y1, x2, y2 in
+pixels), scores (N, in [0, 1]) and labels (N, counting the classes from 0), in this order or as a dictionary.
 """
 
 from __future__ import annotations
@@ -18,14 +19,18 @@ from typing import Any
 import numpy as np
 
 from ..errors import ModelError, UnknownNameError
-from ..types import Image, Prediction, ProbabilityMap, check_image
+from ..types import Detections, Image, Prediction, ProbabilityMap, check_image
+from .foreign import class_names, to_detections, told
 from .options import read_options
 from .segmenter import Description
 
-__all__ = ["PythonCallable"]
+__all__ = ["PythonCallable", "PythonDetector"]
+
+_PARTS = ("boxes", "scores", "labels")
+_PARTS_TOLD = ", ".join(_PARTS)
 
 
-class PythonCallable:
+class _Function:
     """A function of one image, found by module and name; the current folder is importable."""
 
     def __init__(self, module: str, function: str, *, name: str | None = None) -> None:
@@ -45,18 +50,28 @@ class PythonCallable:
         self._function = _find(self._spec, module, function)
         self._source = _source(self._function, sys.modules[module])
 
+    def describe(self) -> Description:
+        """Return the function's name, and name and SHA-256 of the file that defines it."""
+        return {"adapter": "python", "function": self._spec.removeprefix("python:"), **self._source}
+
+    def _call(self, image: Image) -> Any:
+        """Return what the function makes of a copy of the image."""
+        copy = check_image(image).copy()
+        try:
+            with contextlib.redirect_stdout(sys.stderr):  # stdout is for results
+                return self._function(copy)
+        except (Exception, SystemExit) as error:
+            raise ModelError(f"{self._spec} raised {told(error)}.") from error
+
+
+class PythonCallable(_Function):
+    """A function that returns a probability map, or (probability, uncertainty)."""
+
     @classmethod
     def from_specification(cls, target: str, options: Mapping[str, str], name: str | None) -> PythonCallable:
         """Import `python:module:function`."""
         read_options("python", options, {})
-        module, _, function = target.partition(":")
-        if not all(all(part.isidentifier() for part in dotted.split(".")) for dotted in (module, function)):
-            raise ModelError(f"python:{target} does not name a function; write python:package.module:function.")
-        return cls(module, function, name=name)
-
-    def describe(self) -> Description:
-        """Return the function's name, and name and SHA-256 of the file that defines it."""
-        return {"adapter": "python", "function": self._spec.removeprefix("python:"), **self._source}
+        return cls(*_split(target), name=name)
 
     def predict(self, images: Sequence[Image]) -> list[Prediction]:
         """Call the function with a copy of each image; see `Segmenter.predict`.
@@ -64,14 +79,10 @@ class PythonCallable:
         Raises:
             ModelError: the function raised, or returned something else than a map or two.
         """
-        return [self._predict_one(check_image(image)) for image in images]
+        return [self._predict_one(image) for image in images]
 
     def _predict_one(self, image: Image) -> Prediction:
-        try:
-            with contextlib.redirect_stdout(sys.stderr):  # stdout is for results
-                result = self._function(image.copy())
-        except (Exception, SystemExit) as error:
-            raise ModelError(f"{self._spec} raised {_told(error)}.") from error
+        result = self._call(image)
         probability, uncertainty = result, None
         if isinstance(result, tuple):
             if len(result) != 2:
@@ -92,11 +103,67 @@ class PythonCallable:
         try:
             array = np.asarray(values)
         except Exception as error:  # such as a torch tensor that requires grad, or lies on a GPU
-            raise ModelError(f"{self._spec} returned what is no array: {_told(error)}.") from error
+            raise ModelError(f"{self._spec} returned what is no array: {told(error)}.") from error
         if array.dtype.kind not in "fb" or array.shape != shape:
             got = f"{array.dtype} {array.shape}" if array.dtype != object else type(values).__name__
             raise ModelError(f"{self._spec} returned {got}; return floats in [0, 1] of shape {shape}.")
         return np.array(array, np.float32)
+
+
+class PythonDetector(_Function):
+    """A function that returns boxes, scores and labels."""
+
+    def __init__(self, module: str, function: str, classes: Sequence[str], *, name: str | None = None) -> None:
+        """Import the function; see `PythonCallable`.
+
+        Args:
+            module: dotted name; modules in the current folder come first.
+            function: its name in the module; may be dotted.
+            classes: their names, in the order that the function's labels count them.
+            name: label; the function's name if None.
+        """
+        super().__init__(module, function, name=name)
+        self.classes = tuple(classes)
+
+    @classmethod
+    def from_specification(cls, target: str, options: Mapping[str, str], name: str | None) -> PythonDetector:
+        """Import `python:module:function,classes=…`; see `foreign.class_names`."""
+        values = read_options("python", options, {"classes": class_names})
+        if "classes" not in values:
+            raise ModelError(f"python:{target} does not say what its labels mean; add classes=cat/dog or classes=FILE.")
+        return cls(*_split(target), values["classes"], name=name)
+
+    def describe(self) -> Description:
+        """Return the function's name, name and SHA-256 of the file that defines it, and the classes."""
+        return {**super().describe(), "classes": "/".join(self.classes)}
+
+    def detect(self, images: Sequence[Image]) -> list[Detections]:
+        """Call the function with a copy of each image; see `Detector.detect`.
+
+        Raises:
+            ModelError: the function raised, or returned something else than boxes, scores and labels.
+        """
+        return [self._detect_one(image) for image in images]
+
+    def _detect_one(self, image: Image) -> Detections:
+        result = self._call(image)
+        if isinstance(result, Mapping):
+            if missing := [part for part in _PARTS if part not in result]:
+                raise ModelError(f"{self._spec} returned a dictionary without {missing[0]!r}; it needs {_PARTS_TOLD}.")
+            result = tuple(result[part] for part in _PARTS)
+        if not isinstance(result, tuple | list) or len(result) != 3:
+            got = f"{len(result)} values" if isinstance(result, tuple | list) else type(result).__name__
+            raise ModelError(f"{self._spec} returned {got}; return ({_PARTS_TOLD}), or a dictionary with these.")
+        boxes, scores, labels = result
+        return to_detections(self._spec, boxes, scores, labels, len(self.classes))
+
+
+def _split(target: str) -> tuple[str, str]:
+    """Return module and function of `module:function`."""
+    module, _, function = target.partition(":")
+    if not all(all(part.isidentifier() for part in dotted.split(".")) for dotted in (module, function)):
+        raise ModelError(f"python:{target} does not name a function; write python:package.module:function.")
+    return module, function
 
 
 def _find(spec: str, module: str, function: str) -> Callable[[Image], Any]:
@@ -111,9 +178,9 @@ def _find(spec: str, module: str, function: str) -> Callable[[Image], Any]:
             raise ModelError(
                 f"{spec}: there is no module {error.name!r}, neither in the current folder nor installed."
             ) from error
-        raise ModelError(f"{spec}: importing {module} failed: {_told(error)}.") from error
+        raise ModelError(f"{spec}: importing {module} failed: {told(error)}.") from error
     except (Exception, SystemExit) as error:
-        raise ModelError(f"{spec}: importing {module} failed: {_told(error)}.") from error
+        raise ModelError(f"{spec}: importing {module} failed: {told(error)}.") from error
     for part in function.split("."):
         if not hasattr(found, part):
             known = [n for n in dir(found) if callable(getattr(found, n, None)) and not n.startswith("_")]
@@ -134,9 +201,3 @@ def _source(function: Callable[[Image], Any], module: Any) -> Description:
     if path is None or not path.is_file():
         return {"source": None, "sha256": None}
     return {"source": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
-
-
-def _told(error: BaseException) -> str:
-    """Return an error's type and the first line of its message."""
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0].rstrip('.')}" if lines else type(error).__name__

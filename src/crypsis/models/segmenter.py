@@ -108,11 +108,15 @@ class Specification:
     name: str | None
 
 
-def parse_specification(spec: str) -> Specification:
+def parse_specification(spec: str, kinds: Mapping[str, str] = MODELS) -> Specification:
     r"""Take `kind[:target][,option=value…]` apart.
 
     Options are split off from the right, at commas whose piece looks like `word=`; a target may therefore hold
     commas and colons (`onnx:C:\nets\a,b.onnx,size=352`).
+
+    Args:
+        spec: as the user wrote it.
+        kinds: the kinds there are.
 
     Raises:
         UnknownNameError: there is no such kind of model.
@@ -126,8 +130,8 @@ def parse_specification(spec: str) -> Specification:
             raise ModelError(f"Model {spec!r}: {option}= is given twice; give it once.")
         options[option] = value
     kind, _, target = ",".join(pieces).partition(":")
-    if kind not in MODELS:
-        raise UnknownNameError.among("kind of model", kind, MODELS, _hint(",".join(pieces)))
+    if kind not in kinds:
+        raise UnknownNameError.among("kind of model", kind, kinds, _hint(",".join(pieces)))
     name = options.pop("name", None)
     if name is not None and not (name and name.isprintable()):
         raise ModelError(f"Model {spec!r}: name= needs a printable label.")

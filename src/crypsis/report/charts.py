@@ -14,19 +14,35 @@ from dataclasses import dataclass
 from .markup import escape
 
 __all__ = [
+    "SERIES_COLORS",
+    "Axis",
     "Bar",
     "ReliabilityCurve",
     "Series",
+    "axis_step",
+    "axis_ticks",
     "bar_chart",
-    "hatch_definitions",
+    "chart_definitions",
+    "coordinate",
+    "described",
     "line_chart",
     "meter",
+    "numbers_below",
+    "overlay_chart",
+    "polylines",
     "reliability_chart",
+    "rules_across",
+    "shortened",
+    "svg_chart",
+    "svg_line",
+    "svg_text",
     "swatch",
+    "tick_text",
     "value_range",
 ]
 
 SERIES_COLORS = 6
+"""Number of colors, dashes and hatches of the style sheet."""
 _Value = float | None
 
 
@@ -39,12 +55,18 @@ class Series:
         values: y.
         low: lower ends of the 95% intervals; same length.
         high: upper ends; same length.
+        x: where the values stand on a numeric axis; same length. None stands for even spacing.
     """
 
     label: str
     values: Sequence[_Value]
     low: Sequence[_Value]
     high: Sequence[_Value]
+    x: Sequence[float] | None = None
+
+    def at(self, i: int) -> float:
+        """Return the x of a position."""
+        return i if self.x is None else self.x[i]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,23 +110,25 @@ def value_range(values: Iterable[_Value], *, zero: bool = False) -> tuple[float,
     if high - low < 1e-9:
         pad = max(abs(high) * 0.1, 1e-3)
         low, high = (low, high + pad) if zero else (low - pad, high + pad)
-    step = _step(high - low)
+    step = axis_step(high - low)
     return math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
 
 
-def _step(span: float, most: int = 6) -> float:
+def axis_step(span: float, most: int = 6) -> float:
     """Return the smallest step of 1, 2, 2.5 or 5 × 10ⁿ that divides `span` into at most `most` parts."""
     power: float = 10.0 ** math.floor(math.log10(span / most))
     return next(k * power for k in (1, 2, 2.5, 5, 10, 20) if span / (k * power) <= most + 1e-9)
 
 
-def _ticks(low: float, high: float) -> list[float]:
-    step = _step(high - low)
+def axis_ticks(low: float, high: float) -> list[float]:
+    """Return the values that an axis between two round ends names."""
+    step = axis_step(high - low)
     count = math.floor((high - low) / step + 1e-6)
     return [low + i * step for i in range(count + 1)]
 
 
-def _tick_text(value: float, step: float) -> str:
+def tick_text(value: float, step: float) -> str:
+    """Write a value of an axis with as many decimals as its steps need."""
     digits = max(0, -math.floor(math.log10(step) + 1e-9))
     if abs(step * 10**digits - round(step * 10**digits)) > 1e-6:
         digits += 1  # steps of 2.5
@@ -112,7 +136,7 @@ def _tick_text(value: float, step: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Axis:
+class Axis:
     """A linear map from values to a length in SVG units."""
 
     low: float
@@ -125,8 +149,8 @@ class _Axis:
         return self.start + min(max(part, 0.0), 1.0) * (self.end - self.start)
 
 
-def _n(value: float) -> str:
-    """Write a coordinate."""
+def coordinate(value: float) -> str:
+    """Write a coordinate to a tenth of a unit."""
     return f"{value:.1f}".removesuffix(".0")
 
 
@@ -139,28 +163,32 @@ def _said(value: _Value, low: _Value, high: _Value) -> str:
     return _number(value) + interval
 
 
-def _svg(width: float, height: float, title: str, description: str, body: str, kind: str) -> str:
+def svg_chart(width: float, height: float, title: str, description: str, body: str, kind: str) -> str:
+    """Return a chart; `title` and `description` are what a screen reader says, `kind` is a class."""
     return (
-        f'<svg class="chart {kind}" role="img" viewBox="0 0 {_n(width)} {_n(height)}">'
+        f'<svg class="chart {kind}" role="img" viewBox="0 0 {coordinate(width)} {coordinate(height)}">'
         f"<title>{escape(title)}</title><desc>{escape(description)}</desc>{body}</svg>"
     )
 
 
-def _text(x: float, y: float, text: str, kind: str = "tick", anchor: str = "start") -> str:
-    return f'<text class="{kind}" x="{_n(x)}" y="{_n(y)}" text-anchor="{anchor}">{escape(text)}</text>'
+def svg_text(x: float, y: float, text: str, kind: str = "tick", anchor: str = "start") -> str:
+    """Return text in a chart, its baseline at `y`."""
+    return f'<text class="{kind}" x="{coordinate(x)}" y="{coordinate(y)}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
-def _short(text: str, most: int) -> str:
+def shortened(text: str, most: int) -> str:
     """Cut what would run out of its chart; the whole text stands in the chart's title."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
-    return f'<line class="{kind}" x1="{_n(x1)}" y1="{_n(y1)}" x2="{_n(x2)}" y2="{_n(y2)}"/>'
+def svg_line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
+    """Return a straight line."""
+    start, end = f'x1="{coordinate(x1)}" y1="{coordinate(y1)}"', f'x2="{coordinate(x2)}" y2="{coordinate(y2)}"'
+    return f'<line class="{kind}" {start} {end}/>'
 
 
 def _rect(kind: str, x: float, y: float, width: float, height: float, more: str = "") -> str:
-    box = f'x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}"'
+    box = f'x="{coordinate(x)}" y="{coordinate(y)}" width="{coordinate(width)}" height="{coordinate(height)}"'
     return f'<rect class="{kind}" {box}{more}/>'
 
 
@@ -169,41 +197,38 @@ def _style(index: int) -> str:
     return f"s{index % SERIES_COLORS} d{(index + index // SERIES_COLORS) % SERIES_COLORS}"
 
 
-def _marker(x: float, y: float, index: int, title: str = "", r: float = 3.1) -> str:
-    """Return a mark at a point: circle, square, triangle, diamond, cross or inverted triangle."""
-    shape = (index + index // SERIES_COLORS) % SERIES_COLORS
-    color = f"mark s{index % SERIES_COLORS}"
-    inner = f"<title>{escape(title)}</title>" if title else ""
-    if shape == 0:
-        return f'<circle class="{color}" cx="{_n(x)}" cy="{_n(y)}" r="{_n(r)}">{inner}</circle>'
-    d = r * 1.15
-    steps = {
-        1: ((-0.8, -0.8), (0.8, -0.8), (0.8, 0.8), (-0.8, 0.8)),
-        2: ((0, -1.1), (1.05, 0.8), (-1.05, 0.8)),
-        3: ((0, -1.2), (1.2, 0), (0, 1.2), (-1.2, 0)),
-        4: (
-            (-0.35, -1), (0.35, -1), (0.35, -0.35), (1, -0.35), (1, 0.35), (0.35, 0.35),
-            (0.35, 1), (-0.35, 1), (-0.35, 0.35), (-1, 0.35), (-1, -0.35), (-0.35, -0.35),
-        ),
-        5: ((0, 1.1), (1.05, -0.8), (-1.05, -0.8)),
-    }[shape]  # fmt: skip
-    points = " ".join(f"{_n(x + d * a)},{_n(y + d * b)}" for a, b in steps)
-    return f'<polygon class="{color}" points="{points}">{inner}</polygon>'
+def _shape(index: int) -> int:
+    return (index + index // SERIES_COLORS) % SERIES_COLORS
 
 
-def swatch(index: int, *, bar: bool = False) -> str:
-    """Return the sign of a series in a legend: its line and mark, or a piece of its bar."""
+def _mark(x: float, y: float, index: int, title: str = "") -> str:
+    """Return a reference to the mark of a series, see `chart_definitions`; its group has the color."""
+    at = f'x="{coordinate(x)}" y="{coordinate(y)}"'
+    inner = f"<title>{escape(title)}</title></use>" if title else ""
+    return f'<use href="#m{_shape(index)}" {at}{">" if title else "/>"}{inner}'
+
+
+def swatch(index: int, *, bar: bool = False, mark: bool = True) -> str:
+    """Return the sign of a series in a legend: its line, with its mark or without, or a piece of its bar."""
     if bar:
         body = _rect(f"fill s{index % SERIES_COLORS}", 1, 2, 28, 10) + _hatch(index, 1, 2, 28, 10)
     else:
-        body = f'<line class="line {_style(index)}" x1="1" y1="7" x2="29" y2="7"/>{_marker(15, 7, index)}'
+        sign = f'<g class="mark s{index % SERIES_COLORS}">{_mark(15, 7, index)}</g>' if mark else ""
+        body = f'<line class="line {_style(index)}" x1="1" y1="7" x2="29" y2="7"/>{sign}'
     return f'<svg class="swatch" viewBox="0 0 30 14" aria-hidden="true">{body}</svg>'
 
 
 def line_chart(
-    title: str, positions: Sequence[str], series: Sequence[Series], *, y_range: tuple[float, float], y_label: str
+    title: str,
+    positions: Sequence[str],
+    series: Sequence[Series],
+    *,
+    y_range: tuple[float, float],
+    y_label: str,
+    x_range: tuple[float, float] | None = None,
+    x_label: str = "severity",
 ) -> str:
-    """Return one panel: a line, marks and a 95% band per series over evenly spaced positions.
+    """Return one panel: a line, marks and a 95% band per series over positions.
 
     Args:
         title: what the panel shows; drawn above it.
@@ -211,34 +236,133 @@ def line_chart(
         series: one value per position each; a None interrupts the line.
         y_range: ends of the y axis; give all panels the same.
         y_label: what y is, for the description and the tooltips.
+        x_range: ends of a numeric x axis, on which every series has its own `x`. The labels that are severities stand
+            on a ruler below, where the first series with values has them. Without it the positions are evenly spaced.
+        x_label: what x is, likewise.
     """
-    width, height = 264.0, 200.0
-    x = _Axis(0, max(len(positions) - 1, 1), 44, width - 12)
-    y = _Axis(*y_range, height - 24, 30)
-    step = _step(y_range[1] - y_range[0])
-    body = [_text(10, 15, _short(title, 32), "panel")]
-    for tick in _ticks(*y_range):
-        body.append(_line(34, y(tick), width - 4, y(tick), "rule"))
-        body.append(_text(30, y(tick) + 3.5, _tick_text(tick, step), anchor="end"))
-    for i, label in enumerate(positions):
-        body.append(_text(x(i), height - 8, label, anchor="middle"))
+    width, height = 264.0, 218.0 if x_range else 200.0
+    low, high = x_range or (0.0, max(len(positions) - 1.0, 1.0))
+    x = Axis(low, high, 44, width - 12)
+    y = Axis(*y_range, 176, 30)
+    body = [svg_text(10, 15, shortened(title, 32), "panel"), *rules_across(y, 34, width - 4)]
+    if x_range:
+        measured = next((one for one in series if any(v is not None for v in one.values)), series[0])
+        body += [*numbers_below(x, height - 8), *_ruler(measured, positions, x, y.start)]
+    else:
+        body += [svg_text(x(i), height - 8, label, anchor="middle") for i, label in enumerate(positions)]
     for index, one in enumerate(series):
         body += [_band(one, index, x, y, piece) for piece in _pieces(one)]
     for index, one in enumerate(series):
-        for piece in _pieces(one):
-            points = " ".join(f"{_n(x(i))},{_n(y(one.values[i] or 0.0))}" for i in piece)
-            body.append(f'<polyline class="line {_style(index)}" points="{points}"/>')
+        body += polylines(one, index, x, y)
     for index, one in enumerate(series):
+        body.append(f'<g class="mark s{index % SERIES_COLORS}">')
+        if x_range:
+            body.append(f"<title>{escape(one.label)}</title>")
         for i, value in enumerate(one.values):
             if value is not None:
                 where = f"{one.label}, {title}, {_position(positions[i])}"
                 said = f"{where}: {y_label} {_said(value, one.low[i], one.high[i])}"
-                body.append(_marker(x(i), y(value), index, said))
-    description = "; ".join(
-        f"{one.label}: " + ", ".join(f"{p} {_number(v)}" for p, v in zip(positions, one.values, strict=True))
-        for one in series
+                body.append(_mark(x(one.at(i)), y(value), index, "" if x_range else said))
+        body.append("</g>")
+    name = f"{title}: {y_label} by {x_label}"
+    description = "; ".join(described(one, positions) for one in series)
+    return svg_chart(width, height, name, description, "".join(body), "lines")
+
+
+def overlay_chart(
+    title: str,
+    series: Sequence[Series],
+    *,
+    y_range: tuple[float, float],
+    y_label: str,
+    x_range: tuple[float, float],
+    x_label: str,
+    marked: float | None = None,
+) -> str:
+    """Return one larger panel of many lines on a numeric axis, each with its severities written at their points.
+
+    Beside it should stand the `line_chart` of each, which says the numbers to screen readers. The page must hold the
+    severities' signs, `crypsis.report.strength_charts.index_definitions()`.
+
+    Args:
+        title: what the panel shows; drawn above it.
+        series: values at clean, which is not marked, and at severities 1 and on, with `x`; bands are left out.
+        y_range: ends of the y axis; give all panels the same.
+        y_label: what y is, for the description and the tooltips.
+        x_range: ends of the x axis.
+        x_label: what x is, likewise.
+        marked: a value of x to draw an upright line at.
+    """
+    width, height = 460.0, 320.0
+    positions = ["clean", *(str(s) for s in range(1, max(len(one.values) for one in series)))]
+    x, y = Axis(*x_range, 44, width - 14), Axis(*y_range, height - 38, 30)
+    body = [
+        svg_text(10, 15, shortened(title, 58), "panel"),
+        *rules_across(y, 34, width - 4),
+        *numbers_below(x, height - 20),
+    ]
+    body.append(svg_text((x.start + x.end) / 2, height - 5, x_label, anchor="middle"))
+    if marked is not None:
+        body += [svg_line(x(marked), y.start, x(marked), y.end, "ideal")]
+        body.append(svg_text(x(marked), y.end - 3, _number(marked), anchor="middle"))
+    for index, one in enumerate(series):
+        signs = "".join(
+            f'<use href="#n{i}" x="{coordinate(x(one.at(i)))}" y="{coordinate(y(value))}"/>'
+            for i, value in enumerate(one.values)
+            if i and value is not None
+        )
+        lines, said = "".join(polylines(one, index, x, y)), described(one, positions)
+        body.append(f'<g class="curve {_style(index)}"><title>{escape(said)}</title>{lines}{signs}</g>')
+    description = f"Lines of {', '.join(one.label for one in series)}; their numbers stand in the panels of each."
+    return svg_chart(width, height, f"{title}: {y_label} by {x_label}", description, "".join(body), "overlay")
+
+
+def rules_across(y: Axis, left: float, right: float) -> list[str]:
+    """Return the lines across a panel at the round values of y, with these at their left."""
+    step, ticks = axis_step(y.high - y.low), axis_ticks(y.low, y.high)
+    lines = "".join(f"M{coordinate(left)} {coordinate(y(tick))}H{coordinate(right)}" for tick in ticks)
+    numbers = [svg_text(left - 4, y(tick) + 3.5, tick_text(tick, step), anchor="end") for tick in ticks]
+    return [f'<path class="rule" d="{lines}"/>', *numbers]
+
+
+def numbers_below(x: Axis, baseline: float) -> list[str]:
+    """Return the round values of x, as many as there is room for."""
+    step = axis_step(x.high - x.low)
+    return [svg_text(x(t), baseline, tick_text(t, step), anchor="middle") for t in axis_ticks(x.low, x.high)]
+
+
+def _ruler(series: Series, positions: Sequence[str], x: Axis, top: float) -> list[str]:
+    """Return a strip with the severities where they lie on x; of those too close together the outer ones."""
+    body = [_rect("track", x.start - 6, top + 3, x.end - x.start + 12, 13, ' rx="3"')]
+    severities = [i for i, label in enumerate(positions) if label.isdigit()]
+    taken: list[float] = []
+    for i in (*severities[-1:], *severities[:-1]):
+        place = x(series.at(i))
+        if all(abs(place - other) >= _ROOM for other in taken):
+            taken.append(place)
+            body.append(svg_text(place, top + 13, positions[i], "level", "middle"))
+    ticks = "".join(f"M{coordinate(x(series.at(i)))} {coordinate(top)}v3" for i in severities)
+    return [*body, f'<path class="whisker" d="{ticks}"/>']
+
+
+_ROOM = 7.5  # units that a digit takes
+
+
+def polylines(series: Series, index: int, x: Axis, y: Axis, *, kind: str = "") -> list[str]:
+    """Return the line of a series, in pieces where values are missing; `kind` replaces the classes of its index."""
+    lines, classes = [], kind or f"line {_style(index)}"
+    for piece in _pieces(series):
+        points = " ".join(f"{coordinate(x(series.at(i)))},{coordinate(y(series.values[i] or 0.0))}" for i in piece)
+        lines.append(f'<polyline class="{classes}" points="{points}"/>')
+    return lines
+
+
+def described(series: Series, positions: Sequence[str]) -> str:
+    """Say all values of a line, and where they stand on a numeric axis."""
+    return f"{series.label}: " + ", ".join(
+        f"{positions[i]}{'' if series.x is None else f' at {_number(series.x[i])}'} {_number(value)}"
+        for i, value in enumerate(series.values)
     )
-    return _svg(width, height, f"{title}: {y_label} by severity", description, "".join(body), "lines")
 
 
 def _position(label: str) -> str:
@@ -258,16 +382,23 @@ def _pieces(series: Series) -> list[list[int]]:
     return pieces
 
 
-def _band(series: Series, index: int, x: _Axis, y: _Axis, piece: Sequence[int]) -> str:
+def _band(series: Series, index: int, x: Axis, y: Axis, piece: Sequence[int]) -> str:
     upper = [(i, high) for i in piece if (high := series.high[i]) is not None]
     lower = [(i, low) for i in piece if (low := series.low[i]) is not None]
     if len(upper) < 2 or len(lower) < 2:
         return ""
-    points = " ".join(f"{_n(x(i))},{_n(y(v))}" for i, v in (*upper, *reversed(lower)))
+    points = " ".join(f"{coordinate(x(series.at(i)))},{coordinate(y(v))}" for i, v in (*upper, *reversed(lower)))
     return f'<polygon class="band s{index % SERIES_COLORS}" points="{points}"/>'
 
 
-def bar_chart(title: str, groups: Mapping[str, Sequence[Bar]], *, x_range: tuple[float, float], x_label: str) -> str:
+def bar_chart(
+    title: str,
+    groups: Mapping[str, Sequence[Bar]],
+    *,
+    x_range: tuple[float, float],
+    x_label: str,
+    room: float = 118.0,
+) -> str:
     """Return horizontal bars, grouped, each with its 95% interval, its value and a line at its reference.
 
     Args:
@@ -275,36 +406,39 @@ def bar_chart(title: str, groups: Mapping[str, Sequence[Bar]], *, x_range: tuple
         groups: group label → bars, in one order of series.
         x_range: ends of the x axis; should begin at 0.
         x_label: what x is, for the description and the tooltips.
+        room: units of the chart's 460 that the groups' labels take.
     """
-    width, left, right = 460.0, 118.0, 46.0
+    width, left, right = 460.0, room, 46.0
     thick = 16.0 if max((len(bars) for bars in groups.values()), default=1) <= 2 else 11.0
-    x = _Axis(*x_range, left, width - right)
-    step = _step(x_range[1] - x_range[0])
+    x = Axis(*x_range, left, width - right)
+    step = axis_step(x_range[1] - x_range[0])
     body: list[str] = []
     top = 22.0
     marks: list[str] = []
     for name, bars in groups.items():
         bottom = top + len(bars) * (thick + 2)
-        body.append(_text(left - 10, (top + bottom) / 2 + 3, _short(name, 17), "category", "end"))
+        body.append(
+            svg_text(left - 10, (top + bottom) / 2 + 3, shortened(name, int((left - 16) / 6)), "category", "end")
+        )
         for index, bar in enumerate(bars):
             y = top + index * (thick + 2)
             marks.append(_bar(bar, index, name, x, y, thick, x_label))
         top = bottom + 12
-    for tick in _ticks(*x_range):
-        body.insert(0, _line(x(tick), 18, x(tick), top - 8, "rule"))
-        body.append(_text(x(tick), 11, _tick_text(tick, step), anchor="middle"))
+    for tick in axis_ticks(*x_range):
+        body.insert(0, svg_line(x(tick), 18, x(tick), top - 8, "rule"))
+        body.append(svg_text(x(tick), 11, tick_text(tick, step), anchor="middle"))
     description = "; ".join(
         f"{name}: " + ", ".join(f"{bar.label} {_number(bar.value)}" for bar in bars) for name, bars in groups.items()
     )
-    return _svg(width, top - 4, f"{title}: {x_label}", description, "".join(body + marks), "bars")
+    return svg_chart(width, top - 4, f"{title}: {x_label}", description, "".join(body + marks), "bars")
 
 
-def _bar(bar: Bar, index: int, group: str, x: _Axis, y: float, thick: float, x_label: str) -> str:
+def _bar(bar: Bar, index: int, group: str, x: Axis, y: float, thick: float, x_label: str) -> str:
     middle = y + thick / 2
     clean = "" if bar.reference is None else f", clean {_number(bar.reference)}"
     said = f"{bar.label}, {group}: {x_label} {_said(bar.value, bar.low, bar.high)}{clean}"
     if bar.value is None:
-        return f"<g><title>{escape(said)}</title>{_text(x.start + 4, middle + 3.5, '–', 'value')}</g>"
+        return f"<g><title>{escape(said)}</title>{svg_text(x.start + 4, middle + 3.5, '–', 'value')}</g>"
     start, end = sorted((x(max(x.low, 0.0)), x(bar.value)))
     length = max(end - start, 0.8)
     parts = [
@@ -313,10 +447,10 @@ def _bar(bar: Bar, index: int, group: str, x: _Axis, y: float, thick: float, x_l
         _hatch(index, start, y, length, thick),
     ]
     if bar.low is not None and bar.high is not None:
-        parts.append(_line(x(bar.low), middle, x(bar.high), middle, "whisker"))
+        parts.append(svg_line(x(bar.low), middle, x(bar.high), middle, "whisker"))
     if bar.reference is not None:
-        parts.append(_line(x(bar.reference), y, x(bar.reference), y + thick, "reference"))
-    parts.append(_text(x.end + 40, middle + 3.5, _number(bar.value), "value", "end"))
+        parts.append(svg_line(x(bar.reference), y, x(bar.reference), y + thick, "reference"))
+    parts.append(svg_text(x.end + 40, middle + 3.5, _number(bar.value), "value", "end"))
     return f"<g>{''.join(parts)}</g>"
 
 
@@ -328,8 +462,11 @@ def _hatch(index: int, x: float, y: float, width: float, height: float) -> str:
     return _rect("hatch", x, y, width, height, f' fill="url(#hatch-{pattern})"')
 
 
-def hatch_definitions() -> str:
-    """Return the patterns that bars refer to; they stand once in a page, in an element that is never hidden."""
+def chart_definitions() -> str:
+    """Return the patterns of bars and the marks of lines, which charts refer to.
+
+    They stand once in a page, in an element that is never hidden.
+    """
     paths = {
         1: "M0 6L6 0M-1 1L1 -1M5 7L7 5",
         2: "M0 3H6",
@@ -342,7 +479,16 @@ def hatch_definitions() -> str:
         f'<path class="hatch-line" d="{path}"/></pattern>'
         for i, path in paths.items()
     )
-    return f'<svg class="definitions" width="0" height="0" aria-hidden="true"><defs>{patterns}</defs></svg>'
+    shapes = (
+        "-2.9 -2.9 2.9 -2.9 2.9 2.9 -2.9 2.9",
+        "0 -3.9 3.7 2.9 -3.7 2.9",
+        "0 -4.3 4.3 0 0 4.3 -4.3 0",
+        "-1.2 -3.6 1.2 -3.6 1.2 -1.2 3.6 -1.2 3.6 1.2 1.2 1.2 1.2 3.6 -1.2 3.6 -1.2 1.2 -3.6 1.2 -3.6 -1.2 -1.2 -1.2",
+        "0 3.9 3.7 -2.9 -3.7 -2.9",
+    )
+    marks = "".join(f'<polygon id="m{i}" points="{points}"/>' for i, points in enumerate(shapes, 1))
+    marks += '<circle id="m0" r="3.1"/>'
+    return f'<svg class="definitions" width="0" height="0" aria-hidden="true"><defs>{patterns}{marks}</defs></svg>'
 
 
 def reliability_chart(title: str, curves: Sequence[ReliabilityCurve], *, series: int) -> str:
@@ -358,19 +504,19 @@ def reliability_chart(title: str, curves: Sequence[ReliabilityCurve], *, series:
     right = [a for curve in curves for a in curve.accuracy if a is not None]
     left = 0.45 if min(confident, default=1.0) >= 0.45 else 0.0
     bottom = min(left, math.floor(10 * min(right, default=1.0)) / 10)
-    x = _Axis(left, 1.0, 44, width - 14)
-    y = _Axis(bottom, 1.0, 206, 46)
-    share = _Axis(math.log10(floor), 0.0, height - 26, 222)
-    body = [_text(10, 15, _short(title, 32), "panel")]
+    x = Axis(left, 1.0, 44, width - 14)
+    y = Axis(bottom, 1.0, 206, 46)
+    share = Axis(math.log10(floor), 0.0, height - 26, 222)
+    body = [svg_text(10, 15, shortened(title, 32), "panel")]
     for tick in (t / 10 for t in range(math.ceil(10 * bottom), 11, 1 if bottom > 0.2 else 2)):
-        body.append(_line(38, y(tick), width - 8, y(tick), "rule"))
-        body.append(_text(34, y(tick) + 3.5, f"{tick:.1f}", anchor="end"))
+        body.append(svg_line(38, y(tick), width - 8, y(tick), "rule"))
+        body.append(svg_text(34, y(tick) + 3.5, f"{tick:.1f}", anchor="end"))
     for tick in (t / 10 for t in range(math.ceil(10 * left), 11, 1 if left else 2)):
-        body.append(_text(x(tick), height - 10, f"{tick:.1f}", anchor="middle"))
-    body.append(_line(x(left), y(left), x(1.0), y(1.0), "ideal"))
+        body.append(svg_text(x(tick), height - 10, f"{tick:.1f}", anchor="middle"))
+    body.append(svg_line(x(left), y(left), x(1.0), y(1.0), "ideal"))
     for power, label in ((0, "100%"), (-2, "1%"), (-4, "0.01%")):
-        body.append(_line(38, share(power), width - 8, share(power), "rule"))
-        body.append(_text(34, share(power) + 3.5, label, anchor="end"))
+        body.append(svg_line(38, share(power), width - 8, share(power), "rule"))
+        body.append(svg_text(34, share(power) + 3.5, label, anchor="end"))
     color = f"s{series % SERIES_COLORS}"
     bars: list[str] = []
     lines: list[str] = []
@@ -385,7 +531,7 @@ def reliability_chart(title: str, curves: Sequence[ReliabilityCurve], *, series:
             bar_top = share(math.log10(max(part, floor)))
             bar_left = x(confidence) - wide * (1 - k)
             bars.append(_rect(f"share {name} {color}", bar_left, bar_top, wide, share.start - bar_top))
-        corners = " ".join(f"{_n(a)},{_n(b)}" for a, b, *_ in points)
+        corners = " ".join(f"{coordinate(a)},{coordinate(b)}" for a, b, *_ in points)
         lines.append(f'<polyline class="line {name} {color}" points="{corners}"/>')
         for a, b, confidence, accuracy, part in points:
             said = (
@@ -393,12 +539,12 @@ def reliability_chart(title: str, curves: Sequence[ReliabilityCurve], *, series:
                 f"{100 * part:.2f}% of pixels"
             )
             lines.append(
-                f'<circle class="point {name} {color}" cx="{_n(a)}" cy="{_n(b)}" r="3.2">'
+                f'<circle class="point {name} {color}" cx="{coordinate(a)}" cy="{coordinate(b)}" r="3.2">'
                 f"<title>{escape(said)}</title></circle>"
             )
     body += bars + lines
     said = " · ".join(f"{curve.label} {_number(curve.ece)}" for curve in curves)
-    body.append(_text(10, 31, f"ECE {said}", "tick"))
+    body.append(svg_text(10, 31, f"ECE {said}", "tick"))
     description = "; ".join(
         f"{curve.label}: "
         + ", ".join(
@@ -408,12 +554,12 @@ def reliability_chart(title: str, curves: Sequence[ReliabilityCurve], *, series:
         )
         for curve in curves
     )
-    return _svg(width, height, f"Reliability of {title}", description, "".join(body), "reliability")
+    return svg_chart(width, height, f"Reliability of {title}", description, "".join(body), "reliability")
 
 
-def meter(clean: _Value, corrupted: _Value, *, series: int, label: str) -> str:
-    """Return a thin bar on a scale of 0 to 1: what is kept, full, and what was there on clean images, pale."""
-    x = _Axis(0, 1, 0, 240)
+def meter(clean: _Value, corrupted: _Value, *, series: int, label: str, most: float = 1.0) -> str:
+    """Return a thin bar from 0 to `most`: what is kept, full, and what was there on clean images, pale."""
+    x = Axis(0, most, 0, 240)
     body = _rect("track", 0, 1, 240, 8, ' rx="4"')
     for value, kind in ((clean, "pale"), (corrupted, "fill")):
         if value is not None:

@@ -6,14 +6,26 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Protocol
 
 from ..catalog import get_entry
 from ..errors import InputError, UnknownNameError
 from ..metrics.segmentation import METRICS
 from ..results import RunFolder
 
-__all__ = ["METRIC_LABELS", "Comparison", "ModelResult", "arrow", "check_metric", "compare_runs", "higher_is_better"]
+__all__ = [
+    "METRIC_LABELS",
+    "Comparison",
+    "ModelResult",
+    "arrow",
+    "check_comparable",
+    "check_metric",
+    "compare_runs",
+    "higher_is_better",
+    "label_results",
+]
 
 METRIC_LABELS = {
     "dice": "Dice",
@@ -71,9 +83,9 @@ class ModelResult:
         """Return value, low and high of a metric in one of the summary's tables.
 
         Args:
-            kind: `conditions`, `entries`, `severities`, `corrupted`, `delta` or `retention`.
-            metric: metric name.
-            name: which condition, entry or severity, for the first three.
+            kind: `conditions`, `entries`, `severities`, `strength`, `corrupted`, `delta` or `retention`.
+            metric: metric name, of `crypsis.severity.strength.METRICS` for `strength`.
+            name: which condition, entry or severity, for the first four.
         """
         table = self.scores[kind] if name is None else self.scores[kind][name]
         found: Mapping[str, float | None] = table[metric]
@@ -82,6 +94,24 @@ class ModelResult:
     def value(self, kind: str, metric: str, name: str | None = None) -> float | None:
         """Return the value alone; see `interval`."""
         return self.interval(kind, metric, name)["value"]
+
+    def strengths(self, conditions: Sequence[str]) -> list[float] | None:
+        """Return the mean measured strength, 1 − SSIM, of conditions; None if one of them was not measured."""
+        found = [self.value("strength", "1-ssim", condition) for condition in conditions]
+        return None if None in found else [value for value in found if value is not None]
+
+    def at_strength(self, metric: str, conditions: Sequence[str], strength: float) -> float | None:
+        """Return a metric where a path of conditions first reaches a strength (1 − SSIM), linear between them.
+
+        None where it never does, was not measured, or the metric is undefined.
+        """
+        places = self.strengths(conditions) or []
+        for i, (start, end) in enumerate(pairwise(places)):
+            if start <= strength <= end:
+                part = (strength - start) / (end - start) if end > start else 0.0
+                before, after = (self.value("conditions", metric, c) for c in conditions[i : i + 2])
+                return None if before is None or after is None else before + part * (after - before)
+        return None
 
     def worst_entry(self, metric: str = "dice") -> tuple[str, float] | None:
         """Return the entry with the largest loss, and its mean minus the clean value; None if undefined."""
@@ -131,6 +161,15 @@ class Comparison:
     def severities(self) -> tuple[int, ...]:
         """All severities that occur, rising."""
         return tuple(range(1, max((len(levels) for levels in self.plan["entries"].values()), default=0) + 1))
+
+    def path(self, entry: str) -> list[str]:
+        """Return the conditions of an entry as it grows: `clean`, then `entry@1` and on."""
+        return ["clean", *(f"{entry}@{s}" for s in range(1, len(self.plan["entries"][entry]) + 1))]
+
+    def common_strength(self) -> float | None:
+        """Return the largest strength (1 − SSIM) that every entry reaches for every model it was measured for."""
+        paths = [result.strengths(self.path(entry)) for result in self.results for entry in self.plan["entries"]]
+        return min((max(path) for path in paths if path), default=None)
 
     @property
     def complete(self) -> bool:
@@ -188,43 +227,88 @@ def compare_runs(runs: Sequence[RunFolder]) -> Comparison:
         InputError: no run, one given twice, or runs that differ in images, entries, seed, normalization or size
             policy; the message names the differences.
     """
+    check_comparable(runs, ("benchmark", "seed", "normalize", "on_size_mismatch", "truth"))
+    summaries = tuple(run.summary() for run in runs)
+    return Comparison(tuple(runs), summaries, label_results(runs, [summary["models"] for summary in summaries]))
+
+
+class _Run(Protocol):
+    """A run folder of any benchmark."""
+
+    @property
+    def path(self) -> Path: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def plan(self) -> Mapping[str, Any]: ...
+
+    @property
+    def models(self) -> tuple[str, ...]: ...
+
+
+def check_comparable(runs: Sequence[_Run], rules: Sequence[str]) -> None:
+    """Refuse runs that cannot stand side by side.
+
+    Args:
+        runs: run folders of one benchmark.
+        rules: names of what else the plans must agree in, beside images and entries.
+
+    Raises:
+        InputError: no run, one given twice, or two that differ; the message names the differences.
+    """
     if not runs:
         raise InputError("No run was given; name at least one run folder.")
     twice = [path for path, n in Counter(run.path.resolve() for run in runs).items() if n > 1]
     if twice:
         raise InputError(f"{twice[0]} was given twice; name each run once.")
     for other in runs[1:]:
-        differences = _differences(runs[0].plan, other.plan)
+        differences = _differences(runs[0].plan, other.plan, rules)
         if differences:
             raise InputError(
                 f"{runs[0].path} and {other.path} cannot be compared: they differ in {'; '.join(differences)}. "
                 "Report them separately."
             )
+
+
+def label_results(
+    runs: Sequence[_Run], models: Sequence[Mapping[str, Mapping[str, Any] | None]]
+) -> tuple[ModelResult, ...]:
+    """Return all models that have scores, under labels that tell them apart.
+
+    A label that occurs in two runs is prefixed by its run's folder name, or by its path where that is the same.
+
+    Args:
+        runs: the runs.
+        models: for each run its models' parts of the summary, None for a model that scored nothing.
+    """
     names = Counter(model for run in runs for model in run.models)
     folders = Counter(run.name for run in runs)
-    summaries = tuple(run.summary() for run in runs)
     results = []
-    for index, (run, summary) in enumerate(zip(runs, summaries, strict=True)):
+    for index, (run, scores) in enumerate(zip(runs, models, strict=True)):
         prefix = run.name if folders[run.name] == 1 else str(run.path)
         results += [
-            ModelResult(f"{prefix}/{model}" if names[model] > 1 else model, model, index, summary["models"][model])
+            ModelResult(f"{prefix}/{model}" if names[model] > 1 else model, model, index, found)
             for model in run.models
-            if summary["models"][model]
+            if (found := scores[model])
         ]
-    return Comparison(tuple(runs), summaries, tuple(results))
+    return tuple(results)
 
 
-def _differences(one: Mapping[str, Any], two: Mapping[str, Any]) -> list[str]:
+def _differences(one: Mapping[str, Any], two: Mapping[str, Any], rules: Sequence[str]) -> list[str]:
     """Name what keeps two plans from being compared."""
     found = []
     if one["dataset"]["keys_sha256"] != two["dataset"]["keys_sha256"]:
         sets = (f"{plan['dataset']['images']:,} of {plan['dataset']['name']}" for plan in (one, two))
         found.append(f"images ({' and '.join(sets)})")
+    if one["dataset"].get("annotations_sha256") != two["dataset"].get("annotations_sha256"):
+        found.append("annotations")
     if one["entries"] != two["entries"]:
         both = dict.fromkeys((*one["entries"], *two["entries"]))
         names = [name for name in both if one["entries"].get(name) != two["entries"].get(name)]
         found.append(f"entries ({', '.join(names[:5])}{' …' if len(names) > 5 else ''})")
-    for key in ("benchmark", "seed", "normalize", "on_size_mismatch", "truth"):
+    for key in rules:
         if one.get(key) != two.get(key):
             found.append(f"{key} ({one.get(key)} and {two.get(key)})")
     return found

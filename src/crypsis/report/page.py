@@ -3,36 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from .. import __version__
-from ..catalog import get_entry
-from ..errors import UnknownNameError
 from ..metrics.segmentation import METRICS
 from ..results import RunFolder
+from .blocks import (
+    fact_list,
+    failure_list,
+    in_prose,
+    parameter_table,
+    report_page,
+    rounded,
+    scroll,
+    sessions_block,
+    switch,
+    table_block,
+)
 from .charts import (
     Bar,
     ReliabilityCurve,
     Series,
     bar_chart,
-    hatch_definitions,
+    chart_definitions,
     line_chart,
     meter,
+    overlay_chart,
     reliability_chart,
     swatch,
     value_range,
 )
 from .comparison import METRIC_LABELS, Comparison, ModelResult, compare_runs, higher_is_better
-from .markup import attributes, document, escape, json_script, webp_uri
+from .markup import attributes, escape, webp_uri
 from .pictures import Picture, Strip, WorstDrop, read_pictures
-from .tables import Number, Table, build_tables, headline_table
+from .strength_charts import index_definitions
+from .tables import Number, build_tables, headline_table
 
 __all__ = ["build_report"]
 
 _CHART_METRICS = ("dice", "iou", "mae", "boundary_f1", "ece_pooled", "s_measure")
-_PICTURE_BYTES = 900_000
+_PAGE_BYTES = 1_950_000
+"""Of the whole page, which mail and browsers take well; pictures get what the rest leaves, but for their captions."""
 _MOST_WORST = 10
-_MOST_FAILURES = 50
 _VIEW_TITLES = {
     "clean": "clean, truth outlined",
     "degraded": "degraded",
@@ -57,36 +69,34 @@ def build_report(runs: Sequence[RunFolder], *, title: str | None = None) -> str:
     comparison = compare_runs(runs)
     plan = comparison.plan
     heading = title or f"{str(plan['benchmark']).upper()} on {plan['dataset']['name']}"
-    drops, strip = _collect_pictures(comparison)
-    sections = [
+    before = [
         ("summary", "In short", _headline(comparison)),
         ("severity", "By severity", _curves(comparison)),
+        ("strength", "By strength", _strength(comparison)),
         ("corruption", "By corruption", _bars(comparison)),
         ("calibration", "Calibration", _reliability(comparison)),
-        ("worst", "Worst drops", _worst(comparison, drops)),
-        ("corruptions", "The corruptions", _strip(comparison, strip)),
+    ]
+    after = [
         ("tables", "All tables", _tables(comparison)),
         ("made", "How it was made", _provenance(comparison)),
     ]
-    links = "".join(f'<a href="#{name}">{escape(text)}</a>' for name, text, _ in sections)
-    body = [
-        '<a class="skip" href="#summary">Skip to the results</a>',
-        hatch_definitions(),
-        _watermark(comparison),
-        f'<header><p class="eyebrow">Crypsis robustness report</p><h1>{escape(heading)}</h1>',
-        f'<p class="scope">{escape(_scope(comparison))}</p><nav aria-label="Sections">{links}</nav></header>',
-        "<main>",
-        *(
-            f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{escape(text)}</h2>'
-            f"{content}</section>"
-            for name, text, content in sections
-        ),
-        f"</main><footer><p>Made by Crypsis {escape(__version__)}. This file holds its own data: see the block "
-        "<code>crypsis-data</code> in its source.</p></footer>",
-        '<div id="live" class="away" role="status" aria-live="polite"></div>',
-        json_script("crypsis-data", _data(comparison)),
-    ]
-    return document(heading, "\n".join(body), script="report.js")
+
+    def page(*pictures: tuple[str, str, str]) -> str:
+        return report_page(
+            heading,
+            eyebrow="Crypsis robustness report",
+            scope=_scope(comparison),
+            sections=[*before, *pictures, *after],
+            data=_data(comparison),
+            before=chart_definitions() + index_definitions() + _watermark(comparison),
+        )
+
+    room = (_PAGE_BYTES - len(page().encode())) * 3 // 4  # as Base64, three bytes take four
+    drops, strip = _collect_pictures(comparison, room)
+    return page(
+        ("worst", "Worst drops", _worst(comparison, drops)),
+        ("corruptions", "The corruptions", _strip(comparison, strip)),
+    )
 
 
 def _scope(comparison: Comparison) -> str:
@@ -114,7 +124,7 @@ def _headline(comparison: Comparison) -> str:
     cards = "".join(_card(comparison, i, result) for i, result in enumerate(comparison.results))
     return (
         f'<p class="lead">{escape(_verdict(comparison))}</p><div class="cards">{cards}</div>'
-        f"{_table(headline_table(comparison), 'headline')}"
+        f"{table_block(headline_table(comparison), 'headline')}"
     )
 
 
@@ -164,66 +174,19 @@ def _sentence(comparison: Comparison, result: ModelResult) -> str:
     if change > -0.0005:
         return f"{text}; no corruption lowers it by a tenth of a point."
     points = f"{100 * change:+.1f}".replace("-", "−")
-    return f"{text}; worst: {_in_prose(comparison.titles[name])} ({points} points)."
-
-
-def _in_prose(title: str) -> str:
-    """Write a title inside a sentence: `motion blur`, `JPEG`."""
-    return title if title[:2].isupper() else title[:1].lower() + title[1:]
+    return f"{text}; worst: {in_prose(comparison.titles[name])} ({points} points)."
 
 
 # Tables
-
-
-def _table(table: Table, name: str) -> str:
-    """Return a table with its copy buttons and notes."""
-    head = "".join(f'<th scope="col">{_header(label)}</th>' for label in table.header)
-    body = "".join(f"<tbody>{''.join(_rows(group, table.text_columns))}</tbody>" for group in table.groups)
-    buttons = "".join(
-        f'<button type="button" class="copy"{attributes(data_copy=text, data_name=kind)}>{kind}</button>'
-        for kind, text in (("Markdown", table.markdown()), ("LaTeX", table.latex()), ("CSV", table.csv()))
-    )
-    notes = "".join(f"<li>{escape(note)}</li>" for note in table.notes)
-    return (
-        f'<figure class="table" id="table-{name}"><figcaption><span>{escape(table.title)}</span>'
-        '<span class="buttons" role="group" aria-label="Copy this table"><span aria-hidden="true">Copy</span>'
-        f"{buttons}</span></figcaption>"
-        f"{_scroll(table.title, f'<table><thead><tr>{head}</tr></thead>{body}</table>')}"
-        f"<details><summary>Conventions</summary><ul>{notes}</ul></details></figure>"
-    )
-
-
-def _header(label: str) -> str:
-    """Return a column's label, whose arrow stays on the line of its last word."""
-    return escape(label).replace(" ↑", "&nbsp;↑").replace(" ↓", "&nbsp;↓")
-
-
-def _scroll(label: str, content: str) -> str:
-    """Return what may be wider than a phone, scrolled also by keyboard."""
-    return f'<div class="scroll" role="region" tabindex="0"{attributes(aria_label=label)}>{content}</div>'
-
-
-def _rows(group: list[tuple[str | Number, ...]], texts: int) -> Iterable[str]:
-    for index, row in enumerate(group):
-        cells: list[str] = []
-        for column, cell in enumerate(row):
-            if not isinstance(cell, str):
-                value = f"<b>{escape(cell.text)}</b>" if cell.best else escape(cell.text)
-                interval = f"<small>{escape(cell.interval)}</small>" if cell.interval else ""
-                cells.append(f"<td>{value}{interval}</td>")
-            elif texts > 1 and column == 0:
-                if index == 0:
-                    cells.append(f'<th scope="rowgroup" rowspan="{len(group)}">{escape(cell)}</th>')
-            else:
-                cells.append(f'<th scope="row"><bdi>{escape(cell)}</bdi></th>')
-        yield f"<tr>{''.join(cells)}</tr>"
 
 
 def _tables(comparison: Comparison) -> str:
     bold = " The best of each column is bold." if len(comparison.results) > 1 else ""
     intro = f"<p>The tables of the COD10K-C paper, and structure measures.{bold}</p>"
     names = ("clean", "corrupted", "entries", "severities", "structure")
-    return intro + "".join(_table(table, name) for table, name in zip(build_tables(comparison), names, strict=True))
+    return intro + "".join(
+        table_block(table, name) for table, name in zip(build_tables(comparison), names, strict=True)
+    )
 
 
 # Charts
@@ -237,23 +200,18 @@ def _legend(comparison: Comparison, *, bar: bool = False) -> str:
 
 
 def _switch() -> str:
-    buttons = "".join(
-        f'<button type="button" data-show="{metric}" aria-pressed="{str(metric == "dice").lower()}"'
-        f"{attributes(title=METRICS[metric].title)}>{escape(METRIC_LABELS[metric])}</button>"
-        for metric in _CHART_METRICS
-    )
-    return f'<div class="switch" role="group" aria-label="Metric of the charts">{buttons}</div>'
+    return switch({name: (METRIC_LABELS[name], METRICS[name].title) for name in _CHART_METRICS}, "dice")
 
 
-def _by_metric(panels: Mapping[str, str]) -> str:
-    """Return the panels of every metric, of which the script shows one."""
+def _by_metric(panels: Mapping[str, str], more: Mapping[str, str] | None = None) -> str:
+    """Return the panels of every metric, and what comes below them; the script shows those of one metric."""
     parts = []
     for metric, content in panels.items():
         better = "higher is better" if higher_is_better(metric) else "lower is better"
         label = f"{METRICS[metric].title}: {better}"
         parts.append(
             f'<div class="panels"{attributes(data_metric=metric, hidden=metric != "dice")}>'
-            f'<p class="axis">{escape(label)}</p><div class="grid">{content}</div></div>'
+            f'<p class="axis">{escape(label)}</p><div class="grid">{content}</div>{(more or {}).get(metric, "")}</div>'
         )
     return "".join(parts)
 
@@ -267,26 +225,112 @@ def _curves(comparison: Comparison) -> str:
 
 
 def _curve_panels(comparison: Comparison, metric: str) -> Iterable[str]:
-    entries: Mapping[str, Sequence[Any]] = comparison.plan["entries"]
-    lines = {
-        name: [
-            [
-                result.interval("conditions", metric, condition)
-                for condition in ("clean", *(f"{name}@{s}" for s in range(1, len(levels) + 1)))
-            ]
-            for result in comparison.results
-        ]
-        for name, levels in entries.items()
-    }
-    intervals = [interval for panel in lines.values() for line in panel for interval in line]
-    span = value_range(i[key] for i in intervals for key in ("value", "low", "high"))
-    for name, panel in lines.items():
-        series = [
-            Series(result.label, *([i[key] for i in line] for key in ("value", "low", "high")))
-            for result, line in zip(comparison.results, panel, strict=True)
-        ]
-        positions = ["clean", *map(str, range(1, len(entries[name]) + 1))]
+    results, entries = comparison.results, comparison.plan["entries"]
+    panels = {name: [_line(r, r.label, comparison.path(name), metric) for r in results] for name in entries}
+    span = _span(panels.values())
+    for name, series in panels.items():
+        positions = _positions(comparison, name)
         yield line_chart(comparison.titles[name], positions, series, y_range=span, y_label=METRIC_LABELS[metric])
+
+
+def _line(result: ModelResult, label: str, conditions: Sequence[str], metric: str) -> Series:
+    found = [result.interval("conditions", metric, condition) for condition in conditions]
+    return Series(label, [i["value"] for i in found], [i["low"] for i in found], [i["high"] for i in found])
+
+
+def _span(panels: Iterable[Sequence[Series]]) -> tuple[float, float]:
+    """Return the ends of a y axis for all panels."""
+    every = [one for panel in panels for one in panel]
+    return value_range(value for one in every for values in (one.values, one.low, one.high) for value in values)
+
+
+def _positions(comparison: Comparison, entry: str) -> list[str]:
+    return [condition.rpartition("@")[2] for condition in comparison.path(entry)]
+
+
+_STRENGTH = "1−SSIM"
+
+
+def _strength(comparison: Comparison) -> str:
+    strength = comparison.common_strength()
+    if strength is None:
+        return (
+            "<p>Strength was not measured: these runs score saved predictions only, so no image was degraded. Score "
+            "them in one run with a model that sees the images, such as <code>--model saliency</code>, to have it.</p>"
+        )
+    absent = [r.label for r in comparison.results if r.strengths(["clean"]) is None]
+    missing = f"<p>Not measured, and so not drawn: {escape(', '.join(absent))}.</p>" if absent else ""
+    places = [r.strengths(comparison.path(entry)) or [] for r in comparison.results for entry in comparison.titles]
+    x_range = value_range((place for path in places for place in path), zero=True)
+    panels, overlays = {}, {}
+    for metric in _CHART_METRICS:
+        lines = {
+            name: [_strength_line(comparison, result, result.label, name, metric) for result in comparison.results]
+            for name in comparison.titles
+        }
+        span = _span(lines.values())
+        axes: dict[str, Any] = {"y_range": span, "y_label": METRIC_LABELS[metric], "x_range": x_range}
+        panels[metric] = "".join(
+            line_chart(comparison.titles[name], _positions(comparison, name), series, x_label=_STRENGTH, **axes)
+            for name, series in lines.items()
+        )
+        overlays[metric] = _equal_strength(comparison, strength, metric, x_range)
+    return (
+        f"<p>The same scores against what each severity does to these images: {_STRENGTH}, 0 where nothing changed, "
+        "means over the images. One axis serves all panels; the severities stand on the ruler under each.</p>"
+        f'{missing}<div class="controls">{_legend(comparison)}{_switch()}</div>{_by_metric(panels, overlays)}'
+    )
+
+
+def _strength_line(comparison: Comparison, result: ModelResult, label: str, entry: str, metric: str) -> Series:
+    """Return a line over measured strength; without values, so that the others keep their colors, if there is none."""
+    path = comparison.path(entry)
+    places = result.strengths(path)
+    if places is None:
+        nothing = [None] * len(path)
+        return Series(label, nothing, nothing, nothing, [0.0] * len(path))
+    return replace(_line(result, label, path, metric), x=places)
+
+
+def _equal_strength(comparison: Comparison, strength: float, metric: str, x_range: tuple[float, float]) -> str:
+    """Return for each model all corruptions on one axis, and which hurts most and least where all are as strong."""
+    titles = comparison.titles
+    measured = [result for result in comparison.results if result.strengths(["clean"])]
+    signs = "".join(f"<li>{swatch(i, mark=False)}{escape(title)}</li>" for i, title in enumerate(titles.values()))
+    said = "".join(
+        f"<li><bdi>{escape(result.label)}</bdi>: {escape(sentence)}</li>"
+        for result in measured
+        if (sentence := _most_and_least(comparison, result, strength, metric))
+    )
+    lines = {
+        result.label: [_strength_line(comparison, result, title, name, metric) for name, title in titles.items()]
+        for result in measured
+    }
+    y_range = value_range(value for series in lines.values() for one in series for value in one.values)
+    axes: dict[str, Any] = {"y_range": y_range, "y_label": METRIC_LABELS[metric], "x_range": x_range}
+    charts = "".join(
+        overlay_chart(label, series, x_label=_STRENGTH, marked=strength, **axes) for label, series in lines.items()
+    )
+    return (
+        f'<h3>At equal strength</h3><p class="sentence">The upright line is at {_STRENGTH} {strength:.3f}, the most '
+        "that all corruptions reach. There, interpolated between severities and leaving the bands out of account:"
+        f'</p><ul>{said}</ul><ul class="legend" aria-label="Corruptions">{signs}</ul><div class="grid">{charts}</div>'
+    )
+
+
+def _most_and_least(comparison: Comparison, result: ModelResult, strength: float, metric: str) -> str:
+    """Say which corruption costs a model most and least at a strength; nothing unless two can be compared."""
+    clean = result.value("conditions", metric, "clean")
+    found = {name: result.at_strength(metric, comparison.path(name), strength) for name in comparison.titles}
+    known = {name: value for name, value in found.items() if value is not None}
+    if clean is None or len(known) < 2:
+        return ""
+    order = sorted(known, key=known.__getitem__, reverse=not higher_is_better(metric))
+    most, least = (
+        f"{in_prose(comparison.titles[name])} ({METRIC_LABELS[metric]} {known[name]:.3f}, {known[name] - clean:+.3f})"
+        for name in (order[0], order[-1])
+    )
+    return f"{most} hurts most, {least} least; clean {clean:.3f}.".replace("-", "−")
 
 
 def _bars(comparison: Comparison) -> str:
@@ -346,8 +390,8 @@ def _reliability(comparison: Comparison) -> str:
 # Pictures
 
 
-def _collect_pictures(comparison: Comparison) -> tuple[list[tuple[str, WorstDrop]], Strip | None]:
-    """Return the worst drops of all runs with the models' labels, and the first strip, within the size budget."""
+def _collect_pictures(comparison: Comparison, room: int) -> tuple[list[tuple[str, WorstDrop]], Strip | None]:
+    """Return the worst drops of all runs with the models' labels, and the first strip, as far as they fit in `room`."""
     labels = {(r.run, r.model): r.label for r in comparison.results}
     drops: list[tuple[str, WorstDrop]] = []
     strip = None
@@ -356,12 +400,12 @@ def _collect_pictures(comparison: Comparison) -> tuple[list[tuple[str, WorstDrop
         drops += [(labels.get((index, drop.model), drop.model), drop) for drop in worst]
         strip = strip or found
     drops.sort(key=lambda pair: pair[1].dice - pair[1].dice_clean)
-    left = _PICTURE_BYTES
+    left = room
     if strip is not None:
         left -= sum(len(picture.data) for picture in strip.cells.values())
         if left < 0:
             strip = None
-            left = _PICTURE_BYTES
+            left = room
     kept = []
     for label, drop in drops[:_MOST_WORST]:
         left -= sum(len(picture.data) for picture in drop.views.values())
@@ -434,7 +478,7 @@ def _strip(comparison: Comparison, strip: Strip | None) -> str:
     return (
         f'<div class="strip-intro"><figure class="clean">{shown}</figure><p>One image under every condition: '
         f"<bdi>{escape(strip.image)}</bdi>. Severities are the levels of the paper, from 1, mild, to 5.</p></div>"
-        f"{_scroll('One image under every condition', table)}"
+        f"{scroll('One image under every condition', table)}"
     )
 
 
@@ -442,7 +486,14 @@ def _strip(comparison: Comparison, strip: Strip | None) -> str:
 
 
 def _provenance(comparison: Comparison) -> str:
-    parts = [_failures(comparison)]
+    parts = [
+        failure_list(
+            f"{len(summary['failed']):,} failed in {run.name}",
+            "These images are left out of all numbers of the models that failed on them.",
+            summary["failed"],
+        )
+        for run, summary in zip(comparison.runs, comparison.summaries, strict=True)
+    ]
     for run in comparison.runs:
         plan = run.plan
         data = plan["dataset"]
@@ -458,78 +509,17 @@ def _provenance(comparison: Comparison) -> str:
             "Truth where content moves": plan.get("truth", "published"),
         }
         models = "".join(
-            f"<h4><bdi>{escape(name)}</bdi></h4>{_facts(description)}" for name, description in plan["models"].items()
+            f"<h4><bdi>{escape(name)}</bdi></h4>{fact_list(description)}"
+            for name, description in plan["models"].items()
         )
         parts.append(
-            f'<div class="made"><div><h3>Plan</h3>{_facts(facts)}</div><div><h3>Models</h3>{models}</div></div>'
-            f"<details><summary>Sessions of {escape(run.name)}: {len(run.sessions)}</summary>{_sessions(run)}</details>"
+            f'<div class="made"><div><h3>Plan</h3>{fact_list(facts)}</div><div><h3>Models</h3>{models}</div></div>'
+            f"{sessions_block(run.name, run.sessions)}"
         )
-    parts.append(f"<details><summary>Corruptions and their parameters</summary>{_entries(comparison)}</details>")
+    parts.append(parameter_table("Corruptions", comparison.titles, comparison.plan["entries"]))
     definitions = {METRIC_LABELS[name]: f"{METRICS[name].title}. {METRICS[name].definition}" for name in METRIC_LABELS}
-    parts.append(f"<details><summary>Definitions of the metrics</summary>{_facts(definitions)}</details>")
+    parts.append(f"<details><summary>Definitions of the metrics</summary>{fact_list(definitions)}</details>")
     return "".join(parts)
-
-
-def _failures(comparison: Comparison) -> str:
-    parts = []
-    for run, summary in zip(comparison.runs, comparison.summaries, strict=True):
-        failed: Mapping[str, str] = summary["failed"]
-        if not failed:
-            continue
-        items = "".join(
-            f"<li><bdi><code>{escape(image)}</code></bdi>: {escape(reason)}</li>"
-            for image, reason in list(failed.items())[:_MOST_FAILURES]
-        )
-        more = f"<p>… and {len(failed) - _MOST_FAILURES:,} more.</p>" if len(failed) > _MOST_FAILURES else ""
-        parts.append(
-            f'<div class="failures"><h3>{len(failed):,} failed in {escape(run.name)}</h3><p>These images are left '
-            f"out of all numbers of the models that failed on them.</p><ul>{items}</ul>{more}</div>"
-        )
-    return "".join(parts)
-
-
-def _facts(facts: Mapping[str, Any]) -> str:
-    rows = "".join(f"<dt>{escape(name)}</dt><dd>{_fact(value)}</dd>" for name, value in facts.items())
-    return f'<dl class="facts">{rows}</dl>'
-
-
-def _fact(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return _facts(value) if value else "none"
-    if isinstance(value, list | tuple):
-        return escape(", ".join(map(str, value)))
-    return "none" if value is None else f"<bdi>{escape(value)}</bdi>"
-
-
-def _sessions(run: RunFolder) -> str:
-    """Return when and with what a run was computed; paths on the machine stay out of a page that is passed on."""
-    return "".join(
-        _facts({"Started": s["started"], "Versions": s["versions"], "Machine": s["machine"]}) for s in run.sessions
-    )
-
-
-def _entries(comparison: Comparison) -> str:
-    rows = []
-    for name, levels in comparison.plan["entries"].items():
-        try:
-            entry = get_entry(name)
-            place, note = f"{entry.cause.title} → {entry.effect.title}", entry.note
-        except UnknownNameError:
-            place, note = "not in this version's catalog", ""
-        cells = "".join(
-            f"<td>{'<br>'.join(f'{escape(key)} {escape(value)}' for key, value in values.items())}</td>"
-            for values in levels
-        )
-        rows.append(
-            f'<tr><th scope="row">{escape(comparison.titles[name])}<small>{escape(name)}</small></th>'
-            f'<td class="text">{escape(place)}<small>{escape(note)}</small></td>{cells}</tr>'
-        )
-    head = "".join(f'<th scope="col">{s}</th>' for s in comparison.severities)
-    table = (
-        '<table class="entries"><thead><tr><th scope="col">Corruption</th><th scope="col">Cause → effect</th>'
-        f"{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-    )
-    return _scroll("Corruptions and their parameters", table)
 
 
 def _data(comparison: Comparison) -> dict[str, Any]:
@@ -541,16 +531,8 @@ def _data(comparison: Comparison) -> dict[str, Any]:
                 "name": run.name,
                 "plan": run.plan,
                 "sessions": [{key: s[key] for key in ("started", "versions", "machine")} for s in run.sessions],
-                "summary": _rounded(summary),
+                "summary": rounded(summary),
             }
             for run, summary in zip(comparison.runs, comparison.summaries, strict=True)
         ],
     }
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, float):
-        return float(f"{value:.6g}")
-    if isinstance(value, Mapping):
-        return {key: _rounded(item) for key, item in value.items()}
-    return [_rounded(item) for item in value] if isinstance(value, list) else value

@@ -13,7 +13,7 @@ from ..errors import ImageError, InputError
 from ..io import decode_image, read_file
 from ..results import RunFolder
 
-__all__ = ["Picture", "Strip", "WorstDrop", "read_pictures"]
+__all__ = ["Picture", "Strip", "WorstDrop", "WorstLoss", "read_detection_pictures", "read_pictures"]
 
 VIEWS = ("clean", "degraded", "truth", "prediction_clean", "prediction")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}\.webp")
@@ -60,6 +60,31 @@ class Strip:
     cells: Mapping[tuple[str, int], Picture]
 
 
+@dataclass(frozen=True, slots=True)
+class WorstLoss:
+    """An image on which a detector lost objects under a condition.
+
+    Attributes:
+        image: its key.
+        model: the detector's label in its run.
+        entry: the degradation.
+        severity: its severity.
+        objects: number of objects in the image.
+        found: how many are found, by view (`clean`, `degraded`).
+        scores: of the detections drawn, by view.
+        views: the pictures.
+    """
+
+    image: str
+    model: str
+    entry: str
+    severity: int
+    objects: int
+    found: Mapping[str, int]
+    scores: Mapping[str, tuple[float, ...]]
+    views: Mapping[str, Picture]
+
+
 def read_pictures(run: RunFolder) -> tuple[list[WorstDrop], Strip | None]:
     """Return a run's pictures; nothing if it has none.
 
@@ -79,11 +104,50 @@ def read_pictures(run: RunFolder) -> tuple[list[WorstDrop], Strip | None]:
     except InputError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"{index}: is not the index of a run's pictures ({type(error).__name__}: {error}); remove the folder "
-            "'pictures' and give the command of the run again."
-        ) from error
+        raise _not_an_index(index, error) from error
     return worst, strip
+
+
+def read_detection_pictures(folder: Path) -> tuple[list[WorstLoss], int]:
+    """Return the pictures that a detection run left, and among how many images they are the worst.
+
+    Args:
+        folder: the run's.
+
+    Raises:
+        InputError: the index is not one, or names a file outside the folder.
+    """
+    folder = folder / "pictures"
+    if not (folder / "index.json").exists():
+        return [], 0
+    try:
+        content = json.loads((folder / "index.json").read_text("utf-8"))
+        return [_loss(folder, item) for item in content["worst"]], int(content["images"])
+    except InputError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _not_an_index(folder / "index.json", error) from error
+
+
+def _not_an_index(index: Path, error: Exception) -> InputError:
+    return InputError(
+        f"{index}: is not the index of a run's pictures ({type(error).__name__}: {error}); remove the folder "
+        "'pictures' and give the command of the run again."
+    )
+
+
+def _loss(folder: Path, item: Mapping[str, Any]) -> WorstLoss:
+    views = {view: item["views"][view] for view in ("clean", "degraded")}
+    return WorstLoss(
+        image=str(item["image"]),
+        model=str(item["model"]),
+        entry=str(item["entry"]),
+        severity=int(item["severity"]),
+        objects=int(item["objects"]),
+        found={view: int(content["found"]) for view, content in views.items()},
+        scores={view: tuple(map(float, content["scores"])) for view, content in views.items()},
+        views={view: _picture(folder, content["file"]) for view, content in views.items()},
+    )
 
 
 def _worst(folder: Path, item: Mapping[str, Any]) -> WorstDrop:

@@ -24,6 +24,15 @@
     }
   };
 
+  // of the panels that stand for one thing each, those of the button's are shown
+  const choose = (button, key, panel) => {
+    const chosen = button.dataset[key];
+    for (const other of document.querySelectorAll(`[data-${key}]`))
+      other.setAttribute("aria-pressed", other.dataset[key] === chosen);
+    for (const panels of document.querySelectorAll(`[data-${panel}]`)) panels.hidden = panels.dataset[panel] !== chosen;
+    live.textContent = `Charts show ${button.title}`;
+  };
+
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("button");
     if (button?.dataset.copy !== undefined) {
@@ -38,13 +47,8 @@
       }
       button.focus();
       setTimeout(() => (button.textContent = name), 1500);
-    } else if (button?.dataset.show) {
-      for (const other of document.querySelectorAll("[data-show]"))
-        other.setAttribute("aria-pressed", other.dataset.show === button.dataset.show);
-      for (const panels of document.querySelectorAll("[data-metric]"))
-        panels.hidden = panels.dataset.metric !== button.dataset.show;
-      live.textContent = `Charts show ${button.title}`;
-    }
+    } else if (button?.dataset.show) choose(button, "show", "metric");
+    else if (button?.dataset.pick) choose(button, "pick", "model");
   });
 
   // on paper, how it was made is unfolded

@@ -13,19 +13,43 @@ from collections.abc import Sequence
 from ..catalog import get_entry
 from ..severity.calibration import PSNR_CEILING
 from ..severity.findings import SATURATED, Finding, StrengthTable
+from ..severity.placement import PairStrength, Placement
 from ..severity.strength import METRICS
 from .tables import Cell, Number, Table
 
-__all__ = ["findings_text", "strength_csv", "strength_tables"]
+__all__ = [
+    "METRIC_NAMES",
+    "findings_text",
+    "notable_findings",
+    "pair_csv",
+    "pair_table",
+    "placement_text",
+    "strength_csv",
+    "strength_tables",
+]
 
-_NAMES = {"1-ssim": "1−SSIM", "psnr": "PSNR", "lpips": "LPIPS"}
+METRIC_NAMES = {"1-ssim": "1−SSIM", "psnr": "PSNR", "lpips": "LPIPS"}
+"""Metrics of strength as a figure calls them."""
+
+_DECIMALS = {"psnr": 1}
+
+_KINDS = {
+    "monotonicity": "not monotone",
+    "saturation": f"saturated steps, below {SATURATED:.0%} of the range",
+    "unevenness": "uneven steps, by coefficient of variation",
+    "misalignment": "the same severity, other strengths",
+}
 
 
 def _label(metric: str) -> str:
     """Return a metric as a column says it, with the arrow to where stronger degradations are."""
     meaning = METRICS[metric]
     unit = f" {meaning.unit}" if meaning.unit else ""
-    return f"{_NAMES.get(metric, metric)}{unit} {'↑' if meaning.rising else '↓'}"
+    return f"{METRIC_NAMES.get(metric, metric)}{unit} {'↑' if meaning.rising else '↓'}"
+
+
+def _number(metric: str, value: float, low: float | None = None, high: float | None = None) -> Number:
+    return Number(value, low, high, decimals=_DECIMALS.get(metric, 3))
 
 
 def strength_tables(table: StrengthTable, *, spread: bool = False) -> list[Table]:
@@ -47,10 +71,10 @@ def strength_tables(table: StrengthTable, *, spread: bool = False) -> list[Table
         rows: list[tuple[Cell, ...]] = []
         for e in indices:
             cells: list[Cell] = [get_entry(table.entries[e]).title]
-            for m in range(len(table.metrics)):
+            for m, metric in enumerate(table.metrics):
                 for s in range(5):
                     ends = (float(table.low[m, e, s]), float(table.high[m, e, s])) if spread else (None, None)
-                    cells.append(Number(float(table.mean[m, e, s]), *ends))
+                    cells.append(_number(metric, float(table.mean[m, e, s]), *ends))
             rows.append(tuple(cells))
         title = f"Measured strength of {family}, mean over {table.images} image{'s' * (table.images != 1)}"
         tables.append(Table(title, tuple(header), tuple(rows), tuple(_notes(table, indices, spread))))
@@ -61,12 +85,7 @@ def _notes(table: StrengthTable, indices: Sequence[int], spread: bool) -> list[s
     notes = ["Columns s=1 to s=5 are native severities; arrows point to where a degradation is stronger."]
     if spread:
         notes.append("[low, high] = 5–95% range over images.")
-    notes += [f"{_label(metric)[:-2]}: {METRICS[metric].meaning}" for metric in table.metrics]
-    if "psnr" in table.metrics:
-        notes.append(
-            f"In means and ranges a PSNR above {PSNR_CEILING:.2f} dB (that of rounding to 8 bits), the infinite one of "
-            f"an unchanged image included, counts as {PSNR_CEILING:.2f} dB."
-        )
+    notes += _metric_notes(table.metrics)
     changed_nothing = [
         f"{get_entry(table.entries[e]).title} s={s + 1}"
         + ("" if table.unchanged[e, s] == table.images else f" ({table.unchanged[e, s]} of {table.images})")
@@ -76,6 +95,20 @@ def _notes(table: StrengthTable, indices: Sequence[int], spread: bool) -> list[s
     ]
     if changed_nothing:
         notes.append(f"Images left exactly as they were: {', '.join(changed_nothing)}.")
+    return notes
+
+
+def _metric_notes(metrics: Sequence[str]) -> list[str]:
+    """Return what the metrics mean, and how means treat an infinite PSNR."""
+    notes = []
+    for metric in metrics:
+        name, meaning = _label(metric)[:-2], METRICS[metric].meaning
+        notes.append(meaning if meaning.startswith(name) else f"{name}: {meaning}")
+    if "psnr" in metrics:
+        notes.append(
+            f"In means and ranges a PSNR above {PSNR_CEILING:.2f} dB (that of rounding to 8 bits), the infinite one of "
+            f"an unchanged image included, counts as {PSNR_CEILING:.2f} dB."
+        )
     return notes
 
 
@@ -96,6 +129,23 @@ def strength_csv(table: StrengthTable) -> str:
     return out.getvalue()
 
 
+def notable_findings(findings: Sequence[Finding]) -> dict[tuple[str, str], list[Finding]]:
+    """Return the notable findings by metric and what they are about, the largest first.
+
+    Of findings about misalignment only the worst severity of each effect is taken.
+    """
+    groups = {}
+    for kind, title in _KINDS.items():
+        for metric in dict.fromkeys(f.metric for f in findings if f.kind == kind):
+            notable = [f for f in findings if f.kind == kind and f.metric == metric and f.notable]
+            if kind == "misalignment":
+                worst = {f.effect: f for f in sorted(notable, key=lambda f: f.value)}
+                notable = list(worst.values())
+            if notable:
+                groups[metric, title] = sorted(notable, key=lambda f: f.value, reverse=kind != "saturation")
+    return groups
+
+
 def findings_text(findings: Sequence[Finding], *, longest: int = 8) -> str:
     """Return the notable findings as Markdown, the largest of each kind first.
 
@@ -103,25 +153,71 @@ def findings_text(findings: Sequence[Finding], *, longest: int = 8) -> str:
         findings: as `crypsis.severity.findings.find_all` returns them.
         longest: how many sentences of one kind and metric are written out.
     """
-    titles = {
-        "monotonicity": "not monotone",
-        "saturation": f"saturated steps, below {SATURATED:.0%} of the range",
-        "unevenness": "uneven steps, by coefficient of variation",
-        "misalignment": "the same severity, other strengths",
-    }
     lines = []
-    for kind, title in titles.items():
-        for metric in dict.fromkeys(f.metric for f in findings if f.kind == kind):
-            notable = [f for f in findings if f.kind == kind and f.metric == metric and f.notable]
-            if kind == "misalignment":  # of each effect, its worst severity
-                worst = {f.effect: f for f in sorted(notable, key=lambda f: f.value)}
-                notable = list(worst.values())
-            if not notable:
-                continue
-            notable.sort(key=lambda f: f.value, reverse=kind != "saturation")
-            lines += [f"**{_NAMES.get(metric, metric)}: {title}: {len(notable)}**", ""]
-            lines += [f"- {finding.text}" for finding in notable[:longest]]
-            if len(notable) > longest:
-                lines.append(f"- … and {len(notable) - longest} more, in summary.json")
-            lines.append("")
+    for (metric, title), notable in notable_findings(findings).items():
+        lines += [f"**{METRIC_NAMES.get(metric, metric)}: {title}: {len(notable)}**", ""]
+        lines += [f"- {finding.text}" for finding in notable[:longest]]
+        if len(notable) > longest:
+            lines.append(f"- … and {len(notable) - longest} more, in summary.json")
+        lines.append("")
     return "\n".join(lines) or "Nothing stands out: no entry falls back, saturates or has very uneven steps.\n"
+
+
+def pair_table(sets: Sequence[PairStrength]) -> Table:
+    """Return the strengths of existing degraded images: a row a set, and for each metric mean, range and spread.
+
+    Args:
+        sets: at least one, all in the same metrics.
+    """
+    metrics = list(sets[0].mean)
+    leveled = any(one.severity is not None for one in sets)
+    header = ["Degraded images", *(["Severity"] if leveled else [])]
+    for metric in metrics:
+        name, _, arrow = _label(metric).rpartition(" ")
+        header += [f"{name} {arrow}", f"{name} sd"]
+    header += ["Pairs", "Unchanged"]
+    rows: list[tuple[Cell, ...]] = []
+    for one in sets:
+        cells: list[Cell] = [one.label, *([str(one.severity or "–")] if leveled else [])]
+        for metric in metrics:
+            cells.append(_number(metric, one.mean[metric], one.low[metric], one.high[metric]))
+            cells.append(_number(metric, one.deviation[metric]))
+        rows.append((*cells, Number(one.images, decimals=0), Number(one.unchanged, decimals=0)))
+    notes = [
+        "Mean over the pairs with [low, high] = 5–95% range; sd = standard deviation over the pairs. Arrows point to "
+        "where images are more degraded.",
+        *_metric_notes(metrics),
+        "Unchanged: pairs whose pixels are equal.",
+    ]
+    if len({one.images for one in sets}) > 1:
+        notes.append("The rows are over different numbers of pairs, so they are of different images.")
+    return Table("Measured strength of existing images", tuple(header), tuple(rows), tuple(notes))
+
+
+def pair_csv(sets: Sequence[PairStrength]) -> str:
+    """Return every number as one tidy CSV: a row for each set and metric.
+
+    Columns: label, severity (empty where there is none), metric, mean, sd, p5, p95 (six decimals), unchanged and
+    images (counts).
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(("label", "severity", "metric", "mean", "sd", "p5", "p95", "unchanged", "images"))
+    for one in sets:
+        for metric in one.mean:
+            numbers = (f"{found[metric]:.6f}" for found in (one.mean, one.deviation, one.low, one.high))
+            writer.writerow((one.label, one.severity or "", metric, *numbers, one.unchanged, one.images))
+    return out.getvalue()
+
+
+def placement_text(placements: Sequence[Placement]) -> str:
+    """Return where existing degraded images lie among the catalog entries, as Markdown; nothing for no placement."""
+    if not placements:
+        return ""
+    lines = ["**On the same axis: native severities (s) of catalog entries, with their strength**", ""]
+    lines += [f"- {one.text}" for one in placements]
+    lines.append(
+        "- The entries' strengths are those of the calibrations that come with Crypsis, means over the demo images. On "
+        "your clean images they differ; `crypsis measure` without --against says how much."
+    )
+    return "\n".join(lines) + "\n"

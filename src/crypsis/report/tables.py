@@ -19,7 +19,7 @@ from ..results import RunFolder
 from .comparison import METRIC_LABELS, Comparison, ModelResult, arrow, check_metric, compare_runs, higher_is_better
 from .markup import plain
 
-__all__ = ["Cell", "Number", "Table", "build_tables", "headline_table", "long_csv", "run_tables"]
+__all__ = ["Cell", "Number", "Table", "build_tables", "cell_text", "headline_table", "long_csv", "run_tables"]
 
 PAPER_METRICS = ("dice", "iou", "mae", "boundary_f1", "ece_pooled")
 STRUCTURE_METRICS = (
@@ -35,8 +35,9 @@ class Number:
         value: the value, or None where it is undefined.
         low: lower end of its 95% interval, or None.
         high: upper end.
-        style: `score` (3 decimals), `delta` (3 decimals and a sign) or `percent` (a ratio shown as %).
+        style: `score`, `delta` (with a sign) or `percent` (a ratio shown as %, one decimal).
         best: whether it is the best of its column (of its group, in a grouped table).
+        decimals: number of decimals of a `score` or `delta`.
     """
 
     value: float | None
@@ -44,6 +45,7 @@ class Number:
     high: float | None = None
     style: Literal["score", "delta", "percent"] = "score"
     best: bool = False
+    decimals: int = 3
 
     @property
     def text(self) -> str:
@@ -61,7 +63,7 @@ class Number:
         if self.style == "percent":
             text = f"{100 * value:.1f}"
         else:
-            text = f"{value:+.3f}" if self.style == "delta" else f"{value:.3f}"
+            text = f"{value:{'+' if self.style == 'delta' else ''}.{self.decimals}f}"
         if not text.strip("+-0."):
             text = text.lstrip("+-")  # no signed zero
         return text.replace("-", "−")
@@ -159,7 +161,7 @@ class Table:
             line: list[str] = []
             for cell, wide in zip(row, with_interval, strict=True):
                 if isinstance(cell, str):
-                    line.append(_cell_text(cell))
+                    line.append(cell_text(cell))
                 else:
                     scale = 100 if cell.style == "percent" else 1
                     numbers = (cell.value, cell.low, cell.high) if wide else (cell.value,)
@@ -288,6 +290,7 @@ def long_csv(runs: Sequence[RunFolder]) -> str:
 
     Columns: run, model, images (`clean`, `corrupted`, `delta`, `retention`, an entry, an entry@severity, or
     `severity N`), metric, value, low and high (95% interval, empty where there is none), scored, planned, complete.
+    Conditions also have the measured strength of their images, as the metrics `1-ssim` and `psnr`.
 
     Raises:
         InputError: the runs cannot be compared, or nothing was scored.
@@ -301,7 +304,7 @@ def long_csv(runs: Sequence[RunFolder]) -> str:
         run, summary, scores = comparison.runs[result.run], comparison.summaries[result.run], result.scores
         over = (scores["scored"], summary["images"], str(summary["complete"]).lower())
         tables = {
-            **scores["conditions"],
+            **{name: {**table, **scores["strength"][name]} for name, table in scores["conditions"].items()},
             **scores["entries"],
             **{f"severity {level}": table for level, table in scores["severities"].items()},
             **{kind: scores[kind] for kind in ("corrupted", "delta", "retention")},
@@ -309,11 +312,11 @@ def long_csv(runs: Sequence[RunFolder]) -> str:
         for images, table in tables.items():
             for metric, found in table.items():
                 numbers = ("" if found[k] is None else f"{found[k]:.6f}" for k in ("value", "low", "high"))
-                writer.writerow((_cell_text(run.name), _cell_text(result.model), images, metric, *numbers, *over))
+                writer.writerow((cell_text(run.name), cell_text(result.model), images, metric, *numbers, *over))
     return out.getvalue()
 
 
-def _cell_text(text: str) -> str:
+def cell_text(text: str) -> str:
     """Return text on one line that no spreadsheet takes for a formula."""
     line = _one_line(text)
     return f"'{line}" if line[:1] in ("=", "+", "-", "@") else line

@@ -23,7 +23,7 @@ import PIL
 
 from .. import __version__
 from ..catalog import get_entry
-from ..catalog.apply import nearest_severity, through_rgb
+from ..catalog.apply import check_draw, nearest_severity, through_rgb
 from ..errors import ImageError, InputError, UnknownNameError
 from ..seeds import content_key
 from ..types import Image
@@ -210,8 +210,7 @@ def calibrate_distortion(
     if metric not in METRICS:
         raise UnknownNameError.among("strength metric", str(metric), METRICS)
     entry = get_entry(paper, term)
-    if isinstance(seed, bool) or not hasattr(seed, "__index__"):
-        raise InputError(f"seed is an integer; got {seed!r}.")
+    seed = check_draw(seed, None)
     pairs: Iterator[tuple[Any, Any]]
     if image_keys is None:
         pairs = zip(_several(images), repeat(_BY_CONTENT), strict=False)
@@ -231,13 +230,13 @@ def calibrate_distortion(
         content = content_key(rgb)
         key = given if isinstance(given, str) else content
         clean = CleanImage(rgb)
-        degraded = (entry.degrade(rgb, severity, seed=int(seed), image_key=key) for severity in entry.severities)
+        degraded = (entry.degrade(rgb, severity, seed=seed, image_key=key) for severity in entry.severities)
         lpips = metric == "lpips"
         rows.append(tuple(clean.strengths(picture, lpips=lpips).value(metric) for picture in degraded))
         names.append(image_name(key, content))
     if not rows:
         raise InputError(f"There is no image to calibrate {entry.name} on; give at least one, better a few dozen.")
-    return from_strengths(entry.name, metric, rows, names, seed=int(seed))
+    return from_strengths(entry.name, metric, rows, names, seed=seed)
 
 
 def image_name(key: str, content: str) -> str:

@@ -26,6 +26,7 @@ __all__ = [
     "find_all",
     "misalignment",
     "monotonicity",
+    "over_images",
     "saturation",
     "unevenness",
 ]
@@ -34,6 +35,21 @@ SATURATED = 0.05
 """A step between two severities below this share of the entry's whole range is called saturated."""
 
 _Floats = NDArray[np.float64]
+
+
+def over_images(metrics: Sequence[str], values: _Floats) -> tuple[_Floats, _Floats, _Floats, _Floats]:
+    """Return mean, standard deviation (of the population), 5% and 95% quantile over the last axis.
+
+    Args:
+        metrics: names, along the first axis.
+        values: metrics × … × images, with at least one image. A PSNR above `PSNR_CEILING` counts as that.
+    """
+    capped = np.array(values, np.float64)
+    if "psnr" in metrics:
+        block = capped[metrics.index("psnr")]
+        np.minimum(block, PSNR_CEILING, out=block)
+    low, high = np.quantile(capped, (0.05, 0.95), axis=-1)
+    return capped.mean(axis=-1), capped.std(axis=-1), low, high
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,17 +94,13 @@ class StrengthTable:
             values: metrics × entries × severities × images, with at least one image; PSNR may be infinite.
             unchanged: entries × severities, as the attribute.
         """
-        capped = np.array(values, np.float64)
-        if "psnr" in metrics:
-            block = capped[metrics.index("psnr")]
-            np.minimum(block, PSNR_CEILING, out=block)
-        low, high = np.quantile(capped, (0.05, 0.95), axis=3)
+        mean, deviation, low, high = over_images(metrics, values)
         return cls(
             entries=tuple(entries),
             metrics=tuple(metrics),
             images=values.shape[3],
-            mean=capped.mean(axis=3),
-            deviation=capped.std(axis=3),
+            mean=mean,
+            deviation=deviation,
             low=low,
             high=high,
             unchanged=unchanged,

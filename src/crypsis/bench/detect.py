@@ -1,0 +1,227 @@
+"""Detectors under degradations: decode, degrade, measure, detect, store; what is scored later stands in the rows."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..catalog.aligned import warp_boxes
+from ..catalog.entry import Entry
+from ..datasets.detection import DetectionItem
+from ..detection_results import DETECTION_RUN_SCHEMA, DETECTION_SCHEMA, TRUTH_FILE
+from ..errors import CrypsisError, InputError
+from ..io import file_size, write_atomic
+from ..models.detector import DetectionSource, Detector, load_detector
+from ..types import Condition, Detections, Image
+from . import store
+from .detection_plan import DetectionPlan, DetectionUnit, Model
+from .run import LARGE, strength_meter
+from .work import Clock, Labor, Outcome, Progress, Receipt, do_units, make_part
+
+__all__ = ["detect_under", "run_detection"]
+
+
+def run_detection(
+    plan: DetectionPlan, folder: Path, *, labor: Labor | None = None, progress: Progress | None = None
+) -> Outcome:
+    """Do what is left of `plan` in `folder`.
+
+    Killed at any moment and called again, it goes on; the parts are the same bytes whatever the number of workers,
+    engine, shards and interruptions.
+
+    Args:
+        plan: what to do.
+        folder: the run folder; made if absent.
+        labor: who does it; this process alone if None.
+        progress: told after each unit.
+
+    Raises:
+        InputError: detector objects with several workers, or a folder that is not this run's.
+        IncompleteError: a worker died, or the disk is full.
+    """
+    labor = labor or Labor()
+    models = [m if isinstance(m, str) else type(m).__name__ for m in plan.models]
+    if (labor.workers > 1 or labor.cluster) and not all(isinstance(model, str) for model in plan.models):
+        raise InputError("Detector objects run in this process only: use workers=1, or name one by a specification.")
+    store.claim_folder(
+        folder,
+        "run.json",
+        schema=DETECTION_RUN_SCHEMA,
+        identity=plan.identity(),
+        session={**store.session_of(plan.data), "models": models},
+        what="run",
+        option="--out",
+    )
+    truth = json.dumps(truth_of(plan), ensure_ascii=False)
+    write_atomic(folder / TRUTH_FILE, truth.encode(), durable=True)
+    return do_units(
+        folder,
+        plan.units(),
+        partial(_Finder, _light(plan), folder),
+        columns=("image", "image_bytes"),
+        files_now=lambda unit: [(item.key, file_size(item.image)) for item in unit.items],
+        labor=labor,
+        progress=progress,
+    )
+
+
+def truth_of(plan: DetectionPlan) -> dict[str, Any]:
+    """Return the objects to be found, in COCO's form; all of one category if labels do not count."""
+    truth = plan.dataset.truth()
+    if plan.labels != "agnostic":
+        return truth
+    one = min(plan.dataset.categories)
+    annotations = [{**found, "category_id": one} for found in truth["annotations"]]
+    return {**truth, "annotations": annotations, "categories": [{"id": one, "name": "object"}]}
+
+
+def _light(plan: DetectionPlan) -> DetectionPlan:
+    """Return the plan as workers need it: without the objects, unless these move."""
+    if plan.truth != "published":
+        return plan
+    return dataclasses.replace(plan, dataset=dataclasses.replace(plan.dataset, annotations={}))
+
+
+class _Finder:
+    """Does units: holds the detectors of one process."""
+
+    def __init__(self, plan: DetectionPlan, folder: Path) -> None:
+        self.plan = plan
+        self.folder = folder
+        self.models = [load_detector(model) if isinstance(model, str) else model for model in plan.models]
+        self.needs_pixels = any(isinstance(model, Detector) for model in self.models)
+        self.measured = plan.measured()
+
+    def __call__(self, unit: DetectionUnit) -> Receipt:
+        return make_part(self.folder, unit, DETECTION_SCHEMA, partial(self._rows, unit), by="entry")
+
+    def _rows(self, unit: DetectionUnit, clock: Clock) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
+        """Return the rows of a unit, entry by entry, and what failed."""
+        rows: list[dict[str, Any]] = []
+        for item in unit.items:
+            rows += self._of_item(item, clock)
+        place = {entry: index for index, entry in enumerate(["clean", *(e.name for e in self.plan.entries)])}
+        rows.sort(key=lambda row: (place[row["entry"]], row["severity"]))
+        return rows, [(row["image"], row["error"]) for row in rows if row["status"] == "failed"]
+
+    def _of_item(self, item: DetectionItem, clock: Clock) -> list[dict[str, Any]]:
+        """Return the rows of one image: all conditions × all detectors."""
+        plan = self.plan
+        common: dict[str, Any] = {"image": item.key, "number": item.number, "image_bytes": file_size(item.image)}
+        try:
+            with clock("decode"):
+                image = plan.dataset.load(item)
+        except CrypsisError as error:
+            return self._failed(common, plan.conditions, error)
+        common["height"], common["width"] = image.shape[:2]
+        measure = None
+        if item.key in self.measured and self.needs_pixels:
+            with clock("measure"):
+                measure = strength_meter(image)
+        rows = []
+        for entry, conditions in self._batches(image):
+            try:
+                with clock("degrade"):
+                    images = [self._degraded(image, entry, c, item.key) for c in conditions]
+                with clock("align"):
+                    truths = [self._truth(image, item, entry, condition) for condition in conditions]
+            except CrypsisError as error:  # an image that an operator cannot take, such as one too long for JPEG
+                rows += self._failed(common, conditions, error)
+                continue
+            with clock("measure"):
+                strengths = [measure(i) for i in images] if measure else [{}] * len(conditions)
+            for model in self.models:
+                with clock("detect"):
+                    found = detect_under(model, item, images, conditions)
+                for condition, strength, truth, detections in zip(conditions, strengths, truths, found, strict=True):
+                    if isinstance(detections, CrypsisError):
+                        rows += self._failed(common, [condition], detections, [model])
+                        continue
+                    row = {**common, "model": model.name, "entry": condition.entry, "severity": condition.severity}
+                    row |= {"status": "ok", **strength, **truth}
+                    rows.append(row | self._columns(model, detections))
+        return rows
+
+    def _batches(self, image: Image) -> Iterator[tuple[Entry | None, list[Condition]]]:
+        """Yield the conditions that are held in memory together: the severities of one entry, or one if large."""
+        yield None, [Condition("clean", 0)]
+        for entry in self.plan.entries:
+            conditions = [Condition(entry.name, s) for s in self.plan.severities]
+            if image.shape[0] * image.shape[1] <= LARGE:
+                yield entry, conditions
+            else:
+                yield from ((entry, [condition]) for condition in conditions)
+
+    def _degraded(self, image: Image, entry: Entry | None, condition: Condition, key: str) -> Image:
+        if entry is None or not self.needs_pixels:
+            return image
+        return entry.degrade(image, condition.severity, seed=self.plan.seed, image_key=key)
+
+    def _truth(self, image: Image, item: DetectionItem, entry: Entry | None, condition: Condition) -> dict[str, Any]:
+        """Return the column of boxes that moved along with the content, where they are asked for and move."""
+        objects = self.plan.dataset.annotations.get(item.id, ())
+        if self.plan.truth == "published" or entry is None or not entry.moves_pixels or not objects:
+            return {}
+        height, width = image.shape[:2]
+        field = entry.source_of(height, width, condition.severity, seed=self.plan.seed, image_key=item.key)
+        assert field is not None
+        boxes = np.array([found["bbox"] for found in objects], np.float64)
+        boxes[:, 2:] += boxes[:, :2]
+        moved, visible = warp_boxes(boxes, field)
+        moved[~visible] = np.nan
+        return {"truth_boxes": moved.ravel()}
+
+    def _columns(self, model: Model, detections: Detections) -> dict[str, Any]:
+        """Return the columns of detections, classes being categories."""
+        boxes, scores, labels = detections.boxes, detections.scores, detections.labels
+        mapping = self.plan.categories[model.name]
+        if mapping is not None:
+            known = np.array([-1 if category is None else category for category in mapping], np.int64)
+            labels = known[labels]
+            kept = np.array([category is not None for category in mapping], np.bool_)[detections.labels]
+            boxes, scores, labels = boxes[kept], scores[kept], labels[kept]
+        elif self.plan.labels == "agnostic":
+            labels = np.full_like(labels, min(self.plan.dataset.categories))
+        return {"boxes": boxes.ravel(), "scores": scores, "categories": labels}
+
+    def _failed(
+        self,
+        common: dict[str, Any],
+        conditions: Sequence[Condition],
+        error: CrypsisError,
+        models: Sequence[Model] | None = None,
+    ) -> list[dict[str, Any]]:
+        failed = {**common, "status": "failed", "error": str(error)}
+        return [
+            {**failed, "model": model.name, "entry": c.entry, "severity": c.severity}
+            for c in conditions
+            for model in models or self.models
+        ]
+
+
+def detect_under(
+    model: Model, item: DetectionItem, images: Sequence[Image], conditions: Sequence[Condition]
+) -> list[Detections | CrypsisError]:
+    """Return each condition's detections, or the expected error that took their place."""
+    if isinstance(model, Detector):
+        try:
+            return list(model.detect(images))
+        except CrypsisError as error:
+            if len(images) == 1:
+                return [error]
+            pairs = zip(images, conditions, strict=True)
+            return [detect_under(model, item, [image], [condition])[0] for image, condition in pairs]
+    return [_load(model, item, condition) for condition in conditions]
+
+
+def _load(model: DetectionSource, item: DetectionItem, condition: Condition) -> Detections | CrypsisError:
+    try:
+        return model.load(item.id, condition)
+    except CrypsisError as error:
+        return error

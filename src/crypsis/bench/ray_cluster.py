@@ -1,0 +1,105 @@
+"""Units of work on a Ray cluster: actors do them, and one that dies is started again.
+
+The run folder and the data must be reachable under the same paths on every machine, and Crypsis installed there.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import cv2
+
+from ..errors import IncompleteError, InputError, MissingDependencyError
+
+__all__ = ["RayCluster", "map_units_on_ray"]
+
+_RETRIES = 3
+"""How often a unit is tried again after the death of its worker: what kills it every time is the unit's own fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class RayCluster:
+    """Where Ray runs.
+
+    Attributes:
+        address: of a running cluster, `auto` for the one this machine belongs to, or None to start one here.
+        gpus: share of a GPU that each worker asks for.
+    """
+
+    address: str | None = None
+    gpus: float = 0.0
+
+
+def map_units_on_ray(
+    make_worker: Callable[[], Callable[[Any], Any]], units: Iterable[Any], *, workers: int, cluster: RayCluster
+) -> Iterator[Any]:
+    """Yield the receipt of each unit, in the order in which they end; see `crypsis.bench.engines.map_units`.
+
+    Raises:
+        MissingDependencyError: Ray is not installed.
+        InputError: no cluster answers at the address.
+        IncompleteError: a unit's worker died again and again.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # workers that ask for no GPU keep the CUDA_VISIBLE_DEVICES that they find, as a later version of Ray will have it
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        ray: Any = importlib.import_module("ray")
+    except ImportError as error:
+        raise MissingDependencyError('The engine ray needs Ray: pip install "crypsis[ray]".') from error
+    started = not ray.is_initialized()
+    if started:
+        _connect(ray, workers, cluster)
+    actor = ray.remote(num_cpus=1, num_gpus=cluster.gpus, max_restarts=-1, max_task_retries=_RETRIES)(_Worker)
+    actors = [actor.remote(make_worker) for _ in range(workers)]
+    try:
+        remaining = iter(units)
+        pending = {a.do.remote(unit): a for a in actors for unit in islice(remaining, 1)}
+        while pending:
+            (done,), _ = ray.wait(list(pending), num_returns=1)
+            free = pending.pop(done)
+            try:
+                receipt = ray.get(done)
+            except (ray.exceptions.RayActorError, ray.exceptions.RayTaskError) as error:
+                cause = getattr(error, "cause", None)
+                if isinstance(cause, IncompleteError):
+                    raise cause from error
+                reason = str(error).strip().splitlines()[-1]
+                raise IncompleteError(
+                    f"A Ray worker failed ({reason}). What is done is kept: give the same command again to continue."
+                ) from error
+            pending |= {free.do.remote(unit): free for unit in islice(remaining, 1)}
+            yield receipt
+    finally:
+        for a in actors:
+            ray.kill(a)
+        if started:
+            ray.shutdown()
+
+
+def _connect(ray: Any, workers: int, cluster: RayCluster) -> None:
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    options: dict[str, Any] = {"runtime_env": {"env_vars": threads}, "log_to_driver": False, "logging_level": "ERROR"}
+    if cluster.address is None:
+        options |= {"num_cpus": workers, "include_dashboard": False}
+    try:
+        ray.init(address=cluster.address, **options)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise InputError(f"No Ray cluster answers at {cluster.address!r}: {str(error).splitlines()[0]}") from error
+
+
+class _Worker:
+    """One process of the cluster."""
+
+    def __init__(self, make_worker: Callable[[], Callable[[Any], Any]]) -> None:
+        cv2.setNumThreads(1)
+        self.work = make_worker()
+
+    def do(self, unit: Any) -> Any:
+        """Return the receipt of a unit."""
+        return self.work(unit)
