@@ -16,15 +16,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crypsis.errors import ImageError, IncompleteError
+from crypsis.errors import ImageError, IncompleteError, InputError
 from crypsis.io import (
     IMAGE_SUFFIXES,
     MAX_PIXELS,
     atomic_path,
+    check_place,
     decode_image,
     decode_mask,
     encode_image,
     exif_orientation,
+    file_digest,
     read_file,
     read_image,
     read_mask,
@@ -381,3 +383,40 @@ def test_an_unwritable_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         with pytest.raises(IncompleteError, match="Permission denied; make the place writable"):
             write_atomic(tmp_path / "locked" / "a.bin", b"x")
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_digest_is_of_the_content(tmp_path: Path) -> None:
+    for name, content in (("a", b"12"), ("b", b"12"), ("c", b"21")):
+        (tmp_path / name).write_bytes(content)
+    a, b, c = (file_digest(tmp_path / name) for name in "abc")
+    assert a == b != c
+    assert file_digest(tmp_path / "absent") is file_digest(tmp_path) is None
+
+
+def test_an_image_is_read_by_the_text_of_its_path(tmp_path: Path) -> None:
+    write_image(tmp_path / "a.png", np.full((4, 5, 3), 7, np.uint8))
+    assert read_image(str(tmp_path / "a.png")).shape == (4, 5, 3)
+    with pytest.raises(ImageError, match="cannot be read"):
+        read_image(str(tmp_path / "absent.png"))
+
+
+def test_a_place_is_looked_at_before_the_work(tmp_path: Path) -> None:
+    check_place(tmp_path / "new" / "deep" / "a.json", "--out")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "a.json").write_text("{}")
+    check_place(tmp_path / "a.json", "--out")
+    with pytest.raises(InputError, match="is a folder; --out names a file"):
+        check_place(tmp_path, "--out")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="is no regular file; --out names one"):
+        check_place(tmp_path / "pipe", "--out")
+    with pytest.raises(InputError, match=r"a\.json.b: cannot be written .*name another place for --out"):
+        check_place(tmp_path / "a.json" / "b", "--out")
+
+
+def test_what_is_no_regular_file_is_not_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="pipe is no regular file"):
+        write_atomic(tmp_path / "pipe", b"1")
+    assert (tmp_path / "pipe").is_fifo()
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -25,7 +26,7 @@ from .errors import InputError
 from .metrics.detection import SCORES, DetectionEvaluator, centered_interval, drops_by_label, rank_changes
 from .metrics.robustness import aggregate, bootstrap_counts
 from .results import PARTS, Interval, read_run
-from .severity.calibration import PSNR_CEILING
+from .severity.strength import capped
 from .types import Condition
 
 __all__ = [
@@ -39,7 +40,7 @@ __all__ = [
     "summarize_detections",
 ]
 
-DETECTION_RUN_SCHEMA = "crypsis.detection-run/1"
+DETECTION_RUN_SCHEMA = "crypsis.detection-run/2"
 DETECTION_SUMMARY_SCHEMA = "crypsis.detection-summary/1"
 TRUTH_FILE = "truth.json"
 """The objects of the images of a run, in COCO's form: a run can be scored without the data set."""
@@ -56,7 +57,7 @@ DETECTION_SCHEMA = pa.schema(
         ("severity", pa.int8()),
         ("status", pa.string()),
         ("error", pa.string()),
-        ("image_bytes", pa.int64()),
+        ("image_digest", pa.string()),
         ("height", pa.int32()),
         ("width", pa.int32()),
         ("one_minus_ssim", pa.float64()),
@@ -73,8 +74,10 @@ y1, x2, y2 of each detection, `categories` ids of the data set. `truth_boxes` ho
 objects in the order of the truth where they moved along with the content, NaN where nothing of one is left to see.
 Strength is null where it was not measured."""
 
-_ROWS_AT_ONCE = 150_000
-"""Rows that are held in memory together; with 36 detections each they take some 300 MB."""
+_SCORED = [name for name in DETECTION_SCHEMA.names if name not in ("image", "error", "image_digest", "height", "width")]
+
+_ROWS_AT_ONCE = 75_000
+"""Rows that are held in memory together; with 36 detections each, scoring takes some 500 MB."""
 
 _FREE_SAMPLES = 100_000
 """Images × conditions × detectors up to which intervals are estimated unasked."""
@@ -157,7 +160,8 @@ class DetectionRun:
         failed: dict[str, dict[str, str]] = {model: {} for model in self.models}
         columns = ["image", "number", "model", "status", "error"]
         for part in self.parts():
-            table = _open(part).read(columns)
+            with _reading(part):
+                table = pq.ParquetFile(part).read(columns)
             done.update(zip(table["image"].to_pylist(), table["number"].to_pylist(), strict=True))
             for row in table.filter(pc.equal(table["status"], "failed")).to_pylist():
                 failed[row["model"]].setdefault(row["image"], row["error"])
@@ -192,50 +196,49 @@ class DetectionRun:
             pass  # it holds nothing that the parts do not
         return summarize_detections(self)
 
-    def rows(self, entries: Sequence[str]) -> dict[tuple[str, str, int], EntryRows]:
+    def rows(self, entries: Sequence[str]) -> Iterator[tuple[tuple[str, str, int], EntryRows]]:
         """Read the rows of some entries (`clean` is one too), and of these alone.
 
-        Returns:
-            (model, entry, severity) → what the detector said of all images.
+        Yields:
+            (model, entry, severity), and what the detector said of all images.
 
         Raises:
             InputError: a part is damaged.
         """
-        tables = list(self._tables(entries))
-        if not tables:
-            return {}
-        table = pa.concat_tables(tables)
-        table = table.filter(pc.equal(table["status"], "ok"))
-        found = {}
-        for key in table.group_by(["model", "entry", "severity"], use_threads=False).aggregate([]).to_pylist():
-            model, entry, severity = key["model"], key["entry"], key["severity"]
-            mine = pc.and_(
-                pc.and_(pc.equal(table["model"], model), pc.equal(table["entry"], entry)),
-                pc.equal(table["severity"], severity),
-            )
-            found[model, entry, severity] = _entry_rows(table.filter(mine))
-        return found
+        table = pa.concat_tables([DETECTION_SCHEMA.empty_table().select(_SCORED), *self._tables(entries)])
+        keys = ("model", "entry", "severity")
+        codes = np.stack([table[key].combine_chunks().dictionary_encode().indices.to_numpy() for key in keys])
+        order = np.lexsort(codes)  # stable: ties between equal scores go by the order of rows
+        order = order[pc.equal(table["status"], "ok").to_numpy()[order]]
+        table, codes = table.take(order), codes[:, order]
+        starts = np.flatnonzero((np.diff(codes, axis=1, prepend=-1) != 0).any(axis=0)).tolist()
+        for start, end in zip(starts, [*starts[1:], len(table)], strict=True):
+            model, entry, severity = (table[key][start].as_py() for key in keys)
+            yield (model, entry, severity), _entry_rows(table.slice(start, end - start))
 
     def _tables(self, entries: Sequence[str]) -> Iterator[pa.Table]:
-        columns = [name for name in DETECTION_SCHEMA.names if name not in ("error", "image_bytes", "height", "width")]
         place = DETECTION_SCHEMA.get_field_index("entry")
         for part in self.parts():
-            file = _open(part)
-            groups = [
-                g
-                for g in range(file.num_row_groups)
-                if (statistics := file.metadata.row_group(g).column(place).statistics) is None
-                or statistics.min in entries
-            ]
-            if groups:
-                yield file.read_row_groups(groups, columns)
+            with _reading(part):
+                file = pq.ParquetFile(part)
+                groups = [
+                    g
+                    for g in range(file.num_row_groups)
+                    if (statistics := file.metadata.row_group(g).column(place).statistics) is None
+                    or statistics.min in entries
+                ]
+                table = file.read_row_groups(groups, _SCORED) if groups else None
+            if table is not None:
+                yield table
 
 
-def _open(part: Path) -> pq.ParquetFile:
+@contextmanager
+def _reading(part: Path) -> Iterator[None]:
     try:
-        return pq.ParquetFile(part)
+        yield
     except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{part}: is damaged ({error}); give the bench command again to make it anew.") from error
+        reason = " ".join(str(error).split())
+        raise InputError(f"{part}: is damaged ({reason}); delete it and give the bench command again.") from error
 
 
 def _entry_rows(table: pa.Table) -> EntryRows:
@@ -301,7 +304,7 @@ def summarize_detections(
     }
     strengths: dict[Condition, NDArray[np.float64]] = {}
     for entries in _batches(run, len(done)):
-        for (model, entry, severity), rows in run.rows(entries).items():
+        for (model, entry, severity), rows in run.rows(entries):
             condition = Condition(entry, severity)
             if len(rows.strengths):
                 strengths[condition] = rows.strengths
@@ -322,7 +325,7 @@ def summarize_detections(
         "parts": run.digest(),
         "measured": max((len(values) for values in strengths.values()), default=0),
         "strength": {
-            str(condition): {"1-ssim": float(v[:, 0].mean()), "psnr": float(np.minimum(v[:, 1], PSNR_CEILING).mean())}
+            str(condition): {"1-ssim": float(v[:, 0].mean()), "psnr": float(capped(v[:, 1]).mean())}
             for condition, v in strengths.items()
         },
         "models": models,

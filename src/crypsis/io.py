@@ -12,6 +12,8 @@ import hashlib
 import io
 import os
 import platform
+import sys
+import tempfile
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +24,7 @@ import PIL.Image
 import PIL.ImageOps
 from numpy.typing import NDArray
 
-from .errors import ImageError, IncompleteError
+from .errors import ImageError, IncompleteError, InputError
 from .types import Image, Mask
 
 __all__ = [
@@ -30,13 +32,16 @@ __all__ = [
     "MAX_PIXELS",
     "MaskFile",
     "atomic_path",
+    "check_place",
     "decode_image",
     "decode_map",
     "decode_mask",
     "discard_leftovers",
     "encode_image",
     "exif_orientation",
+    "file_digest",
     "file_size",
+    "locked",
     "read_file",
     "read_image",
     "read_mask",
@@ -54,10 +59,10 @@ IMAGE_SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".
 _FORMATS = ("BMP", "JPEG", "PNG", "TIFF", "WEBP")
 
 
-def read_file(path: Path) -> bytes:
+def read_file(path: str | Path) -> bytes:
     """Return a file's bytes; raise `ImageError` with one sentence when it cannot be read."""
     try:
-        return path.read_bytes()
+        return Path(path).read_bytes()
     except OSError as error:
         raise ImageError(f"{path}: cannot be read ({error.strerror or error}).") from error
 
@@ -139,7 +144,7 @@ def decode_image(data: bytes, source: str = "image") -> Image:
     return np.array(picture.convert("RGB"))
 
 
-def read_image(path: Path) -> Image:
+def read_image(path: str | Path) -> Image:
     """Read and decode an image file; see `decode_image`."""
     return decode_image(read_file(path), str(path))
 
@@ -277,6 +282,14 @@ def write_image(path: Path, image: NDArray[np.uint8], *, quality: int = 95) -> N
     write_atomic(path, encode_image(image, path.suffix, quality=quality))
 
 
+def file_digest(path: Path) -> str | None:
+    """Return what stands for a file's content; None if it is not there or cannot be read."""
+    try:
+        return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
+    except OSError:
+        return None
+
+
 def file_size(path: Path) -> int | None:
     """Return a file's size in bytes; None if it is not there or cannot be asked."""
     try:
@@ -302,6 +315,28 @@ def storing(path: Path) -> Iterator[None]:
         raise IncompleteError(f"{path}: cannot be written: {reason} and give the same command again.") from error
 
 
+def check_place(path: Path, option: str) -> None:
+    """Refuse, before long work, a file that could not be written after it.
+
+    Args:
+        path: the file to be.
+        option: how the command line calls it.
+
+    Raises:
+        InputError: there is a folder or device of that name, or the place cannot be written.
+    """
+    try:
+        if path.is_dir():
+            raise InputError(f"{path} is a folder; {option} names a file.")
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path} is no regular file; {option} names one.")
+        with tempfile.TemporaryFile(dir=next(parent for parent in path.absolute().parents if parent.exists())):
+            pass
+    except OSError as error:
+        reason = error.strerror or error
+        raise InputError(f"{path}: cannot be written ({reason}); name another place for {option}.") from error
+
+
 @contextlib.contextmanager
 def atomic_path(path: Path, *, durable: bool = False) -> Iterator[Path]:
     """Yield a temporary path beside `path`; move it there when the block ends well, remove it when not.
@@ -311,8 +346,12 @@ def atomic_path(path: Path, *, durable: bool = False) -> Iterator[Path]:
         durable: whether the bytes are on the disk before the name is, so that a power cut leaves no empty file.
 
     Raises:
+        InputError: a device, pipe or socket has that name.
         IncompleteError: the disk is full or the place cannot be written.
     """
+    with storing(path):
+        if path.exists() and not (path.is_file() or path.is_dir()):  # /dev/null would be replaced by a file
+            raise InputError(f"{path} is no regular file; name another place for what is written.")
     # short, so that a name of the greatest length still has room for its temporary twin
     twin = hashlib.blake2b(path.name.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
     temporary = path.with_name(f".{twin}.{_HOST}.{os.getpid()}.tmp")
@@ -327,6 +366,33 @@ def atomic_path(path: Path, *, durable: bool = False) -> Iterator[Path]:
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the file `path`, made if absent, as a lock against other processes; the death of its holder frees it.
+
+    It stays when the block ends: to remove it would take it from those who wait for it.
+
+    On a file system without locks the block runs all the same.
+
+    Raises:
+        IncompleteError: the place cannot be written.
+    """
+    with storing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("ab")
+    with file:
+        with contextlib.suppress(OSError):
+            if sys.platform == "win32":
+                import msvcrt
+
+                msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
+            else:
+                import fcntl
+
+                fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def discard_leftovers(folder: Path) -> None:

@@ -24,7 +24,7 @@ from .metrics.calibration import ece_from_bins
 from .metrics.curves import e_curve, f_curve
 from .metrics.robustness import aggregate, bootstrap_counts
 from .metrics.segmentation import METRICS
-from .severity.calibration import PSNR_CEILING
+from .severity.strength import capped
 from .types import Condition
 
 __all__ = [
@@ -38,11 +38,12 @@ __all__ = [
     "RunProgress",
     "interval",
     "read_run",
+    "run_schema",
     "summarize",
 ]
 
 PARTS = "parts"
-RUN_SCHEMA = "crypsis.run/2"
+RUN_SCHEMA = "crypsis.run/3"
 SUMMARY_SCHEMA = "crypsis.summary/2"
 
 SCORES = (
@@ -65,8 +66,8 @@ RECORD_SCHEMA = pa.schema(
         ("error", pa.string()),
         ("species", pa.string()),
         ("super_class", pa.string()),
-        ("image_bytes", pa.int64()),
-        ("mask_bytes", pa.int64()),
+        ("image_digest", pa.string()),
+        ("mask_digest", pa.string()),
         ("height", pa.int32()),
         ("width", pa.int32()),
         ("foreground", pa.int64()),
@@ -78,11 +79,12 @@ RECORD_SCHEMA = pa.schema(
         ("histogram_background", pa.list_(pa.int32())),
     ]
 )
-"""Columns of a part. `entry` is `clean` with severity 0, or a catalog name with severity 1..5. `status` is `ok`
-or `failed`; a failed row has `error` and null scores. The two columns of `STRENGTHS` measure the condition's image
-against the clean one, whose own rows have 0 and infinity; a PSNR is infinite wherever nothing changed. They are null
-where no image was degraded: in failed rows, and in runs of saved predictions only. The three `ece_*` lists have 15
-bins; the two histograms have 256 bins of floor(255·p) over object and background pixels."""
+"""Columns of a part. `entry` is `clean` with severity 0, or a catalog name with severity 1..5. `status` is `ok` or
+`failed`; a failed row has `error` and null scores. The two digests are of the files' bytes. The two columns of
+`STRENGTHS` measure the condition's image against the clean one, whose own rows have 0 and infinity; a PSNR is infinite
+wherever nothing changed. They are null where no image was degraded: in failed rows, and in runs of saved predictions
+only. The three `ece_*` lists have 15 bins; the two histograms have 256 bins of floor(255·p) over object and background
+pixels."""
 
 _MEANS = (*SCORES, *STRENGTHS)
 _BINS = 15
@@ -91,6 +93,26 @@ _BATCH_PARTS = 16
 
 Interval: TypeAlias = dict[str, float | None]
 """`value`, and `low` and `high` of its 95% bootstrap interval over images (None where it is not estimated)."""
+
+
+def run_schema(path: Path) -> str:
+    """Return the schema of a run folder, which says what kind of run is in it.
+
+    Raises:
+        InputError: there is no run in it.
+    """
+    return _read_run_file(path)[0]
+
+
+def _read_run_file(path: Path) -> tuple[str, Any]:
+    file = path / "run.json"
+    try:
+        content = json.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: no run is here (run.json is missing); give the folder named by --out.") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file}: cannot be read ({error}).") from error
+    return str(content.get("schema") if isinstance(content, dict) else None), content
 
 
 def read_run(path: Path, schema: str) -> tuple[dict[str, Any], tuple[dict[str, Any], ...]]:
@@ -103,14 +125,8 @@ def read_run(path: Path, schema: str) -> tuple[dict[str, Any], tuple[dict[str, A
     Raises:
         InputError: there is no run in it, or one of another kind.
     """
+    found, content = _read_run_file(path)
     file = path / "run.json"
-    try:
-        content = json.loads(file.read_text("utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{path}: no run is here (run.json is missing); give the folder named by --out.") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{file}: cannot be read ({error}).") from error
-    found = content.get("schema") if isinstance(content, dict) else None
     if found != schema:
         raise InputError(f"{file}: has schema {found!r}; this version reads {schema!r}.")
     try:
@@ -243,7 +259,7 @@ def summarize(run: RunFolder) -> dict[str, Any]:
     corrupted are over the same images. Conditions weigh alike: corrupted means are over entries × severities, as
     in COD10K-C, Table 2. The interval is the 2.5–97.5% range over resamplings of the images, drawn once and used
     for all conditions and models, so that differences are paired. In means of PSNR, values above
-    `crypsis.severity.calibration.PSNR_CEILING`, the infinite ones included, count as that.
+    `crypsis.severity.strength.PSNR_CEILING`, the infinite ones included, count as that.
 
     Returns:
         JSON values: `complete`, `images` (planned), `scored` (for all models), `failed` (image → reason),
@@ -312,7 +328,7 @@ class _Sums:
         ranks, place = np.unique(image, return_inverse=True)
         values = np.zeros((len(self.run.models), len(ranks), *self.sums.shape[2:]))
         scores = {name: table[name].to_numpy()[:, None] for name in _MEANS}
-        scores["psnr"] = np.minimum(scores["psnr"], PSNR_CEILING)
+        scores["psnr"] = capped(scores["psnr"])
         bins = [_matrix(table[name], _BINS) for name in ("ece_count", "ece_confidence", "ece_correct")]
         # what is not usable stays 0
         values[model, place, condition] = np.concatenate([*scores.values(), *bins], axis=1)

@@ -10,7 +10,17 @@ from numpy.typing import NDArray
 
 from .errors import ImageError, ModelError
 
-__all__ = ["Condition", "Detections", "Image", "Mask", "Prediction", "ProbabilityMap", "Sample", "check_image"]
+__all__ = [
+    "Condition",
+    "Detections",
+    "Image",
+    "Mask",
+    "Prediction",
+    "ProbabilityMap",
+    "Sample",
+    "check_image",
+    "check_pair",
+]
 
 Image: TypeAlias = NDArray[np.uint8]
 """H×W×3, RGB, 0..255: the one image convention inside."""
@@ -28,6 +38,18 @@ def check_image(image: Image) -> Image:
     if image.size == 0:
         raise ImageError(f"The image is empty: its shape is {image.shape}.")
     return image
+
+
+def check_pair(clean: Image, degraded: Image) -> None:
+    """Raise `ImageError` if two images are not both uint8 H×W×3 of one size."""
+    check_image(clean)
+    check_image(degraded)
+    if degraded.shape != clean.shape:
+        (h, w), (height, width) = degraded.shape[:2], clean.shape[:2]
+        raise ImageError(
+            f"Strength compares images of one size, and none is resized: the clean one is {width}×{height}, the "
+            f"degraded one {w}×{h}."
+        )
 
 
 @dataclass(frozen=True, slots=True, order=True)

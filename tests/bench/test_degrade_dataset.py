@@ -189,6 +189,18 @@ def test_coco_annotations_go_along(photos: Path, coco: Path, tmp_path: Path) -> 
         assert files == {"a.png", "b.png", "sub/c.png", "annotations.json"}
 
 
+def test_coco_images_without_a_size_get_one(photos: Path, coco: Path, tmp_path: Path) -> None:
+    content = json.loads(coco.read_text())
+    for image in content["images"]:
+        del image["width"], image["height"]
+    coco.write_text(json.dumps(content))
+    degrade_dataset(plan_dataset(str(photos), entries=[FOG], severities=[1], annotations=coco), tmp_path / "out")
+    sizes = {
+        image["id"]: (image["width"], image["height"]) for image in annotations(tmp_path / "out" / FOG / "1")["images"]
+    }
+    assert sizes == {70: (30, 20), 20: (30, 22), 30: (30, 21)}
+
+
 def test_coco_file_names_are_kept_on_request(photos: Path, coco: Path, tmp_path: Path) -> None:
     plan = plan_dataset(str(photos), entries=[FOG], severities=[1], annotations=coco, image_format="keep")
     degrade_dataset(plan, tmp_path / "out")

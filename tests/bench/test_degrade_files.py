@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from command_line import run
-from crypsis.bench.degrade import degrade_files, parse_step
+from crypsis.bench.degrade import STRENGTHS_FILE, Target, degrade_files, parse_step
 from crypsis.catalog.composition import chain
 from crypsis.errors import InputError, UnknownNameError
 from crypsis.io import read_image, write_image
@@ -87,6 +88,10 @@ def test_formats_can_be_kept(photos: Path, tmp_path: Path) -> None:
         (("--op", FOG, "--dry-run"), "need --plan"),
         (("--op", FOG, "--plan", "full"), "--op is for copies without one"),
         (("--plan", "most"), "known: full, round-robin"),
+        (("--op", FOG, "--metric", "psnr"), "--metric and --tolerance are of --strength"),
+        (("--op", FOG, "--tolerance", "1"), "--metric and --tolerance are of --strength"),
+        (("--plan", "full", "--tolerance", "1"), "--metric and --tolerance are of --strength"),
+        (("--op", FOG, "--strength", "0.1", "--format", "jpg"), "would add losses"),
     ],
 )
 def test_mistakes(arguments: tuple[str, ...], words: str, photos: Path, tmp_path: Path) -> None:
@@ -94,6 +99,60 @@ def test_mistakes(arguments: tuple[str, ...], words: str, photos: Path, tmp_path
     assert result.exit_code == 2, result.output
     assert words in result.output.replace("\n", " ")
     assert not (tmp_path / "out").exists()
+
+
+def rows(file: Path) -> dict[str, dict[str, str]]:
+    with file.open(encoding="utf-8", newline="") as lines:
+        return {row["file"]: row for row in csv.DictReader(lines)}
+
+
+def test_strengths_of_single_files_stand_beside_each(photos: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        arguments = ("--op", FOG, "--strength", 0.1, "--tolerance", 0.05, "--workers", 1, "-q")
+        assert run("degrade", photos / "a.png", tmp_path / "out" / f"{name}.png", *arguments).exit_code == 0
+    assert files(tmp_path / "out") == ["one.png", "one.strengths.csv", "two.png", "two.strengths.csv"]
+    assert list(rows(tmp_path / "out" / "one.strengths.csv")) == ["one.png"]
+
+
+def test_strengths_of_a_folder_are_in_one_table(photos: Path, tmp_path: Path) -> None:
+    degrade_files(photos, tmp_path / "out", ops=[FOG], strength=Target(0.1, tolerance=0.05))
+    assert list(rows(tmp_path / "out" / FOG / "1-ssim=0.1" / STRENGTHS_FILE)) == ["a.png", "sub/b.png"]
+
+
+def test_what_fails_at_a_strength_does_not_stay(photos: Path, tmp_path: Path) -> None:
+    at = tmp_path / "out" / NOISE / "psnr=20"
+    write_image(photos / "c.png", np.full((20, 30, 3), 128, np.uint8))
+    assert degrade_files(photos, tmp_path / "out", ops=[NOISE], strength=Target(20, "psnr", 9)).failures == ()
+    assert files(at) == ["a.png", "c.png", STRENGTHS_FILE, "sub/b.png"]
+    (photos / "a.png").write_bytes(b"no image")
+    assert len(degrade_files(photos, tmp_path / "out", ops=[NOISE], strength=Target(20, "psnr", 9)).failures) == 1
+    assert files(at) == ["c.png", STRENGTHS_FILE, "sub/b.png"]
+    assert sorted(rows(at / STRENGTHS_FILE)) == ["c.png", "sub/b.png"]
+    outcome = degrade_files(photos, tmp_path / "out", ops=[NOISE], strength=Target(20, "psnr", 1e-9))
+    assert (outcome.written, len(outcome.failures), files(at)) == (0, 3, [])
+
+
+def test_the_source_stays_where_it_is_also_the_target(photos: Path) -> None:
+    before = (photos / "a.png").read_bytes()
+    outcome = degrade_files(photos / "a.png", photos / "a.png", ops=[FOG], strength=Target(1.9))
+    assert (len(outcome.failures), (photos / "a.png").read_bytes()) == (1, before)
+
+
+@pytest.mark.parametrize("image_format", ["jpg", "webp", "keep"])
+def test_a_strength_is_not_written_with_losses(image_format: str, photos: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"would add losses to it; write \.png"):
+        degrade_files(photos, tmp_path / "out", ops=[FOG], strength=Target(0.1), image_format=image_format)
+    with pytest.raises(InputError, match=r"and \.JPG would add losses"):
+        degrade_files(photos / "a.png", tmp_path / "out.JPG", ops=[FOG], strength=Target(0.1))
+    assert not list(tmp_path.glob("out*"))
+
+
+@pytest.mark.parametrize(
+    ("strength", "name"),
+    [(0.5, "psnr=0.5"), (0.500000001, "psnr=0.500000001"), (25, "psnr=25"), (25.0, "psnr=25"), (1e-7, "psnr=1e-07")],
+)
+def test_every_strength_has_a_folder_of_its_own(strength: float, name: str) -> None:
+    assert str(Target(strength, "psnr")) == name
 
 
 def test_out_inside_in_is_refused(photos: Path) -> None:

@@ -134,6 +134,26 @@ def test_another_plan_or_other_images_are_refused(images: Path, tmp_path: Path) 
         measure(plan_measure(str(images), entries=ENTRIES[:1], limit=2), tmp_path / "run")
 
 
+def test_the_same_names_and_sizes_are_not_the_same_images(tmp_path: Path) -> None:
+    for folder, level in (("a", 90), ("b", 20)):
+        write_image(tmp_path / folder / "x.bmp", np.full((12, 16, 3), level, np.uint8))
+    shutil.copytree(tmp_path / "a", tmp_path / "copy")
+    measure(plan_measure(str(tmp_path / "a"), entries=ENTRIES[:1]), tmp_path / "run")
+    assert measure(plan_measure(str(tmp_path / "copy"), entries=ENTRIES[:1]), tmp_path / "run").images == 0
+    with pytest.raises(PlanChangedError, match=r"1 of the images in .* have other files now"):
+        measure(plan_measure(str(tmp_path / "b"), entries=ENTRIES[:1]), tmp_path / "run")
+
+
+def test_what_differs_is_said_by_name(images: Path, tmp_path: Path) -> None:
+    measure(plan_measure(str(images), entries=ENTRIES[:2], limit=1), tmp_path / "run")
+    with pytest.raises(PlanChangedError) as caught:
+        measure(plan_measure(str(images), families=["imagenet-c"], limit=1), tmp_path / "run")
+    assert (
+        "(entries: cod10k-c/fog, cod10k-c/gaussian_noise only there, imagenet-c/gaussian_noise, imagenet-c/shot_noise, "
+        "imagenet-c/impulse_noise, imagenet-c/defocus_blur, imagenet-c/glass_blur, and 14 more only now)"
+    ) in str(caught.value)
+
+
 def test_wrong_arguments(images: Path) -> None:
     with pytest.raises(UnknownNameError, match="did you mean '1-ssim'"):
         plan_measure(str(images), metrics=["ssim"])

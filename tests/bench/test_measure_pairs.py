@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from crypsis.bench.dataset import degrade_dataset, plan_dataset
-from crypsis.bench.degrade import degrade_files
+from crypsis.bench.degrade import Target, degrade_files
 from crypsis.bench.measure import finish_measuring, measure, plan_measure
 from crypsis.bench.pairs import PairPlan, finish_pairs, plan_pairs
 from crypsis.errors import DatasetError, InputError, PlanChangedError, UnknownNameError
-from crypsis.io import read_image, write_image
+from crypsis.io import file_digest, read_image, write_image
 from crypsis.severity.calibration import PSNR_CEILING
 from crypsis.severity.strength import CleanImage
 
@@ -57,7 +57,7 @@ def test_same_numbers_as_measuring_the_entry(clean: Path, fog: Path, tmp_path: P
     row = next(r for r in rows if (r["image"], r["entry"], r["metric"]) == ("animal-04", "one", "psnr"))
     file = fog / "3" / "animal-04.bmp"
     assert row["value"] == CleanImage(read_image(clean / "animal-04.png")).strengths(read_image(file)).psnr
-    assert (row["severity"], row["seed"], row["degraded_bytes"]) == (None, None, file.stat().st_size)
+    assert (row["severity"], row["seed"], row["degraded_digest"]) == (None, None, file_digest(file))
     sets, placements = finish_pairs(plan, tmp_path / "run", near=[FOG])
     entry = plan_measure(str(clean), entries=[FOG])
     measure(entry, tmp_path / "entry")
@@ -98,13 +98,30 @@ def test_what_crypsis_degrade_writes_of_a_data_set(make_set: Callable[..., Path]
     assert [s.name for s in plan_pairs(data, [str(tmp_path / "full")]).sets] == labels
     assert plan_pairs(data, [f"mine={tmp_path / 'full'}"]).sets[0].label == "mine/cod10k-c/fog"
     (one,) = plan_pairs(data, [str(tmp_path / "full" / FOG / "2")]).sets  # the data set of one condition
-    assert (one.name, sorted(one.files)) == ("2", ["animal-00", "animal-01"])
+    assert (one.name, sorted(one.files)) == ("fog s=2", ["animal-00", "animal-01"])
     plan = plan_dataset(data, arrangement="round-robin", entries=[FOG], severities=[5])
     degrade_dataset(plan, tmp_path / "round")
     assert [s.name for s in plan_pairs(data, [str(tmp_path / "round")]).sets] == ["round s=5"]
     degrade_files(Path(data) / "Imgs", tmp_path / "chains", ops=[f"{FOG}@1", "cod10k-c/rain@2"])
     chain = next((tmp_path / "chains").iterdir())
     assert plan_pairs(data, [f"chain={chain}"]).sets[0].severity is None
+
+
+def test_folders_of_one_strength_and_of_one_severity_say_so_in_their_label(clean: Path, fog: Path) -> None:
+    degrade_files(clean, fog.parent.parent, ops=[FOG], strength=Target(0.1, tolerance=0.05))
+    at = fog / "1-ssim=0.1"
+    for against, names in (
+        (fog.parent.parent, ["cod10k-c/fog s=1", "cod10k-c/fog/1-ssim=0.1", "cod10k-c/fog s=3"]),
+        (fog, ["fog s=1", "fog/1-ssim=0.1", "fog s=3"]),
+        (f"x={fog}", ["x s=1", "x/1-ssim=0.1", "x s=3"]),
+        (at, ["fog/1-ssim=0.1"]),
+        (f"x={at}", ["x"]),
+        (fog / "3", ["fog s=3"]),
+        (f"x={fog / '3'}", ["x"]),
+    ):
+        sets = plan_pairs(str(clean), [str(against)]).sets
+        assert [s.name for s in sets] == names
+        assert all(len(s.files) == 12 for s in sets)
 
 
 def test_clean_folders_may_be_named_like_severities(clean: Path, tmp_path: Path) -> None:
@@ -170,9 +187,9 @@ def test_another_size_fails_and_is_never_resized(clean: Path, fog: Path, tmp_pat
     plan = plan_pairs(str(clean), [str(fog)])
     outcome = measure(plan, tmp_path / "run")
     assert [path for path, _ in outcome.failures] == [str(small), str(broken)]
-    assert outcome.failures[0][1].endswith(
-        f"is 30×24 pixels, its clean image {clean / 'animal-00.png'} 32×24; only images of one size can be compared, "
-        "and none is resized here."
+    assert outcome.failures[0][1] == (
+        f"{small}: Strength compares images of one size, and none is resized: the clean one is 32×24, the "
+        "degraded one 30×24."
     )
     sets, _ = finish_pairs(plan, tmp_path / "run", outcome.failures)
     assert [s.images for s in sets] == [11, 11]
@@ -196,7 +213,7 @@ def test_no_pair_can_be_measured(clean: Path, tmp_path: Path) -> None:
         write_image(tmp_path / "bad" / path.name, np.zeros((9, 9, 3), np.uint8))
     plan = plan_pairs(str(clean), [str(tmp_path / "bad")])
     assert len(measure(plan, tmp_path / "run").failures) == 12
-    with pytest.raises(InputError, match=r"no image could be measured \(.*is 9×9 pixels"):
+    with pytest.raises(InputError, match=r"no image could be measured \(.*animal-00\.png: .*degraded one 9×9"):
         finish_pairs(plan, tmp_path / "run")
 
 
@@ -225,7 +242,7 @@ def test_another_plan_or_other_files_are_refused(clean: Path, fog: Path, tmp_pat
     identity = json.loads((run / "run.json").read_text("utf-8"))["plan"]
     assert str(tmp_path) not in json.dumps(identity)
     assert identity["against"]["fog"]["3"]["images"] == 12
-    with pytest.raises(PlanChangedError, match=r"against\.haze: nothing there"):
+    with pytest.raises(PlanChangedError, match=r"\(against: fog only there, haze only now\)"):
         measure(plan_pairs(str(clean), [f"haze={fog}"]), run)
     with pytest.raises(PlanChangedError, match="holds a measurement of another plan"):
         measure(plan_measure(str(clean), entries=[FOG]), run)
@@ -235,6 +252,21 @@ def test_another_plan_or_other_files_are_refused(clean: Path, fog: Path, tmp_pat
     write_image(moved / "3" / "animal-00.bmp", np.zeros((8, 8, 3), np.uint8))
     with pytest.raises(PlanChangedError, match=r"1 of the images in .* have other files now.*\(animal-00\)"):
         measure(plan_pairs(str(clean), [str(moved)]), run)
+
+
+@pytest.mark.parametrize("changed", ["clean", "degraded"])
+def test_another_folder_with_the_same_names_and_sizes_is_refused(changed: str, tmp_path: Path) -> None:
+    folders = {"clean": tmp_path / "clean", "degraded": tmp_path / "fog"}
+    for index, folder in enumerate(folders.values()):
+        write_image(folder / "a.bmp", np.full((12, 16, 3), 90 + index, np.uint8))
+    measure(plan_pairs(str(folders["clean"]), [f"x={folders['degraded']}"]), tmp_path / "run")
+    shutil.copytree(folders[changed], tmp_path / "copy")
+    folders[changed] = tmp_path / "copy"
+    plan = plan_pairs(str(folders["clean"]), [f"x={folders['degraded']}"])
+    assert measure(plan, tmp_path / "run").images == 0  # a copy is the same
+    write_image(tmp_path / "copy" / "a.bmp", np.full((12, 16, 3), 20, np.uint8))
+    with pytest.raises(PlanChangedError, match=r"1 of the images in .* have other files now.*\(a\)"):
+        measure(plan, tmp_path / "run")
 
 
 def test_swapped_severities_are_refused(clean: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -178,7 +179,7 @@ def test_a_run_with_other_columns_is_refused(make_set: Callable[..., Path], tmp_
     file = tmp_path / "run" / "run.json"
     old = file.read_text().replace(RUN_SCHEMA, "crypsis.run/1")
     file.write_text(old)
-    with pytest.raises(PlanChangedError, match=r"schema 'crypsis\.run/1' and this version writes 'crypsis\.run/2'"):
+    with pytest.raises(PlanChangedError, match=r"schema 'crypsis\.run/1' and this version writes 'crypsis\.run/3'"):
         run_masks(plan, tmp_path / "run")
     assert file.read_text() == old
 
@@ -186,10 +187,16 @@ def test_a_run_with_other_columns_is_refused(make_set: Callable[..., Path], tmp_
 def test_changed_files_are_refused(make_set: Callable[..., Path], tmp_path: Path) -> None:
     data = make_set(4)
     run_masks(plan_cod10k_c(str(data), [Constant()]), tmp_path / "run")
-    with (data / "Imgs" / "animal-01.png").open("ab") as file:
-        file.write(b"more")
-    with pytest.raises(PlanChangedError, match="animal-01"):
-        run_masks(plan_cod10k_c(str(data), [Constant()]), tmp_path / "run")
+    for folder, name in (("Imgs", "animal-01"), ("GT", "animal-02")):
+        file = data / folder / f"{name}.png"
+        before = file.read_bytes()
+        for changed in (b"more" + before, before[::-1]):  # also of the same size
+            file.write_bytes(changed)
+            with pytest.raises(PlanChangedError, match=name):
+                run_masks(plan_cod10k_c(str(data), [Constant()]), tmp_path / "run")
+        file.write_bytes(before)
+    copy = shutil.copytree(data, tmp_path / "elsewhere" / data.name)
+    assert run_masks(plan_cod10k_c(str(copy), [Constant()]), tmp_path / "run").images == 0
 
 
 def test_bad_images_are_counted_and_mended(make_set: Callable[..., Path], tmp_path: Path) -> None:

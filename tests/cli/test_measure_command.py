@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -77,7 +78,7 @@ def test_pairs_in_every_format(data: Path, haze: Path, tmp_path: Path) -> None:
     assert "| Degraded images | Severity | 1−SSIM ↑ | 1−SSIM sd | PSNR dB ↓ | PSNR dB sd | Pairs |" in result.stdout
     assert "| haze | 2 | 0." in result.stdout
     assert "| one | – | 0." in result.stdout
-    assert "- haze s=2: 1-ssim 0." in result.stdout
+    assert "- haze s=2: 1−SSIM 0." in result.stdout
     assert "imagenet-c/fog s=1 (0.332)" in result.stdout
     assert "means over the demo images" in result.stdout
     assert "warning: There are only 3 images" in result.stderr
@@ -99,7 +100,7 @@ def test_a_pair_of_two_sizes_ends_with_3(data: Path, haze: Path, tmp_path: Path)
     result = run("measure", "--data", data / "Imgs", "--against", haze, "--workers", 1, "--out", tmp_path / "run")
     assert result.exit_code == 3
     assert "animal-01.png: damaged" in result.stderr
-    assert "animal-02.png: is 5×5 pixels" in result.stderr
+    assert "animal-02.png: Strength compares images of one size" in result.stderr
     assert "| fog | 2 |" in result.stdout
 
 
@@ -111,7 +112,7 @@ def test_unpaired_images(data: Path, haze: Path, tmp_path: Path) -> None:
     assert "1 of 3 clean images have no partner" in result.stderr
     result = run(*command, "--allow-unpaired")
     assert result.exit_code == 0
-    assert "warning: 2: 1 of 3 clean images are left out" in result.stderr
+    assert "warning: fog s=2: 1 of 3 clean images are left out" in result.stderr
 
 
 def test_calibrate_writes_what_canonical_mode_takes(data: Path, tmp_path: Path) -> None:
@@ -137,12 +138,21 @@ def test_calibrate_writes_what_canonical_mode_takes(data: Path, tmp_path: Path) 
         (["measure", "--against", "{tmp}", "--seed", "0", "--out", "{tmp}/r"], "takes images as they are"),
         (["measure", "--against", "{tmp}", "--near", "cod10k-c/fogg", "--out", "{tmp}/r"], "did you mean 'fog'"),
         (["measure", "--near", "cod10k-c/fog", "--out", "{tmp}/r"], "name these with --against"),
+        (
+            ["measure", "--against", "{tmp}", "--metric", "lpips", "--near", "cod10k-c/fog", "--out", "{tmp}/r"],
+            "--near compares in 1-ssim or psnr; name one of these",
+        ),
+        (["measure", "--out", "{tmp}/set/pipe"], "pipe is a file; --out names a folder"),
+        (["calibrate", "--entry", "cod10k-c/fog", "-o", "{tmp}"], "is a folder; --out names a file"),
+        (["calibrate", "--entry", "cod10k-c/fog", "-o", "{tmp}/set/pipe"], "is no regular file; --out names one"),
+        (["calibrate", "--entry", "cod10k-c/fog", "-o", "{tmp}/set/pipe/c.json"], "cannot be written"),
         (["measure", "--allow-unpaired", "--out", "{tmp}/r"], "name these with --against"),
         (["measure", "--metric", "snr", "--out", "{tmp}/r"], "did you mean 'psnr'"),
         (["calibrate", "--entry", "cod10k-c/fog", "--metric", "snr", "-o", "{tmp}/c.json"], "did you mean 'psnr'"),
     ],
 )
 def test_mistakes(arguments: list[str], message: str, data: Path, tmp_path: Path) -> None:
+    os.mkfifo(data / "pipe")  # what a device is too: neither a folder nor a regular file
     filled = [a.replace("{tmp}", str(tmp_path)) for a in arguments]
     result = run(*filled, "--data", data)
     assert result.exit_code == 2

@@ -50,7 +50,7 @@ def make_measurement(folder: Path, table: StrengthTable | None = None, **changes
         "entries": table.to_dict(),
         "findings": [finding.to_dict() for finding in find_all(table)],
     } | changes
-    run = {"schema": "crypsis.measurement/1", "plan": plan, "sessions": [session]}
+    run = {"schema": "crypsis.measurement/2", "plan": plan, "sessions": [session]}
     (folder / "run.json").write_text(json.dumps(run), "utf-8")
     (folder / "summary.json").write_text(json.dumps(summary), "utf-8")
     times = [{"unit": f"images-{i}", "decode": 1.0, "degrade": 2.0, "measure": 7.0, "total": 10.0} for i in range(2)]

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 from parsed_page import Page
+from synthetic_detections import add_pictures, detector, make_detections
 from synthetic_measurements import make_measurement
 from synthetic_runs import drawn_photographs
 
 from crypsis.catalog import list_entries
+from crypsis.report.detection_page import CHART_METRICS, build_detection_report
 from crypsis.report.gallery import build_gallery
 from crypsis.report.page import build_report
 from crypsis.report.strength_page import build_strength_report
@@ -98,6 +100,27 @@ def test_strengths(browser: str, tmp_path: Path) -> None:
     assert "data-errors" not in root
     assert [a["data-metric"] for a in page.classed("panels") if "hidden" not in a] == ["psnr"] * 4
     assert [a["data-show"] for a in page.all("button") if a.get("aria-pressed") == "true"] == ["psnr"] * 4
+
+
+def test_detections(browser: str, tmp_path: Path) -> None:
+    run = make_detections(tmp_path / "run", {"a": detector(0.5, 0.2), "b": detector(0.4, 0.02)})
+    add_pictures(run)
+    page, root = load(browser, build_detection_report([run]), tmp_path)
+    assert root.get("data-ready") == "1"
+    assert "data-errors" not in root
+    assert len(page.all("img")) == 4
+    assert len(page.classed("bundle")) == 2 * 3 * len(CHART_METRICS)
+
+
+def test_metric_and_detector_are_switched_apart(browser: str, tmp_path: Path) -> None:
+    run = make_detections(tmp_path / "run", {"a": detector(0.5, 0.2), "b": detector(0.4, 0.02)})
+    script = "document.querySelector('[data-show=ap50]').click(); document.querySelector('[data-pick=\"1\"]').click();"
+    page, _ = load(browser, drive(build_detection_report([run]), script), tmp_path)
+    shown = [a for a in page.all("div") if "hidden" not in a]
+    assert {a["data-metric"] for a in shown if "data-metric" in a} == {"ap50"}
+    assert {a["data-model"] for a in shown if "data-model" in a} == {"1"}
+    pressed = [a for a in page.all("button") if a.get("aria-pressed") == "true"]
+    assert {a.get("data-show") or a.get("data-pick") for a in pressed} == {"ap50", "1"}
 
 
 def test_gallery(browser: str, tmp_path: Path) -> None:

@@ -142,6 +142,30 @@ def test_bars(models: int) -> None:
     assert "m0, Fog: Dice 0.600 [0.500, 0.650], clean 0.700" in [t.text for t in root.iter("title")]
 
 
+def test_room_for_long_labels() -> None:
+    label = "Color-space conversion damage"
+    found = {}
+    for room in (118.0, 218.0):
+        root = parse(bar_chart("t", {label: [Bar("m", 0.5)]}, x_range=(0, 1), x_label="AP", room=room))
+        found[room] = next(t.text for t in root.iter("text") if t.get("class") == "category")
+    assert found == {118.0: "Color-space conv…", 218.0: label}
+
+
+def test_meter_ends_where_it_is_told() -> None:
+    root = ElementTree.fromstring(meter(0.2, 0.1, series=0, label="m", most=0.2))
+    assert [bar.get("width") for bar in root.iter() if bar.tag == "rect"] == ["240", "240", "120"]
+
+
+def test_brief_lines_are_told_by_name_alone() -> None:
+    series = [line("net", [0.5, 0.4, 0.3])]
+    told = []
+    for brief in (False, True):
+        root = parse(line_chart("Fog", POSITIONS[:3], series, y_range=(0, 1), y_label="AP", brief=brief))
+        told.append([title.text for title in root.iter("title")][1:])
+    assert told[1] == ["net"]
+    assert len(told[0]) == 3
+
+
 def test_hatches_referred_to_are_defined() -> None:
     defined = {p.get("id") for p in ElementTree.fromstring(chart_definitions()).iter("pattern")}
     used = {r.get("fill") for i in range(12) for r in ElementTree.fromstring(swatch(i, bar=True)).iter("rect")}

@@ -170,7 +170,7 @@ def change(folder: Path, name: str, **values: Any) -> None:
     [
         ("summary.json", {"schema": "crypsis.pair-strengths/1"}, "images that exist"),
         ("summary.json", {"schema": "crypsis.strengths/9"}, "this version reads 'crypsis.strengths/1'"),
-        ("run.json", {"schema": "crypsis.run/1"}, "this version reads 'crypsis.measurement/1'"),
+        ("run.json", {"schema": "crypsis.run/1"}, "this version reads 'crypsis.measurement/2'"),
         ("summary.json", {"entries": {}}, "damaged"),
         ("summary.json", {"entries": {"cod10k-c/fog": {"1-ssim": {"mean": [1]}}}}, "damaged"),
         ("summary.json", {"findings": [{"value": 1}]}, "damaged"),

@@ -6,6 +6,7 @@ import csv
 import io
 
 import numpy as np
+import pytest
 
 from crypsis.report.strength_tables import (
     findings_text,
@@ -49,6 +50,19 @@ def test_a_table_for_each_family_in_the_layout_of_the_paper() -> None:
     assert not any("exactly" in note for note in imagenet.notes)
 
 
+@pytest.mark.parametrize("spread", [False, True])
+def test_the_psnr_of_images_that_are_all_unchanged_is_infinite(spread: bool) -> None:
+    values = np.array([[[[0.0, 0.0]] * 5], [[[np.inf, np.inf], [np.inf, 30], *[[20, 20]] * 3]]])
+    table = StrengthTable.from_values(ENTRIES[:1], ["1-ssim", "psnr"], values, np.array([[2, 1, 0, 0, 0]]))
+    (one,) = strength_tables(table, spread=spread)
+    assert "| ∞ | 44.5" in one.markdown()
+    assert "& $\\infty$ & 44.5" in one.latex()
+    assert "∞ is where all images are unchanged" in one.markdown()
+    same = PairStrength.from_values("same", None, ["psnr"], np.array([[np.inf, np.inf]]), 2)
+    assert "| same | ∞ | 0.0 | 2 | 2 |" in pair_table([same]).markdown()
+    assert "nan" not in strength_csv(table) + pair_csv([same])
+
+
 def test_spread() -> None:
     (cod, _) = strength_tables(make_table(), spread=True)
     low, high = np.quantile([0.1, 0.08, 0.12, 0.1], (0.05, 0.95))
@@ -67,7 +81,7 @@ def test_csv_has_every_number() -> None:
 def test_findings_name_what_is_odd_first() -> None:
     text = findings_text(find_all(make_table()))
     assert "**1−SSIM: not monotone: 1**" in text
-    assert "imagenet-c/snow is not monotone in 1-ssim: severity 5 is weaker than 4" in text
+    assert "imagenet-c/snow is not monotone in 1−SSIM: severity 5 is weaker than 4" in text
     assert "Effect WX" in text
     even = StrengthTable.from_values(
         ENTRIES[:1], ["psnr"], np.linspace(40, 20, 5).reshape(1, 1, 5, 1), np.zeros((1, 5), np.int64)
@@ -114,6 +128,6 @@ def test_existing_images_have_a_row_a_set() -> None:
 
 def test_placement_says_what_it_is_of() -> None:
     text = placement_text(place([pairs("c", None, [0.2], [15])], near=["cod10k-c/fog"]))
-    assert "- c: 1-ssim 0.2; between cod10k-c/fog s=3" in text
+    assert "- c: 1−SSIM 0.2; between cod10k-c/fog s=3" in text
     assert "means over the demo images" in text
     assert placement_text([]) == ""

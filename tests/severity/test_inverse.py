@@ -15,6 +15,7 @@ from crypsis.catalog import get_entry, list_entries
 from crypsis.datasets.masks import open_masks
 from crypsis.errors import ImageError, InputError, UnknownNameError, UnreachableError
 from crypsis.io import read_image
+from crypsis.severity.calibration import calibrate_distortion
 from crypsis.severity.inverse import TOLERANCES, degrade_to_strength
 from crypsis.severity.strength import CleanImage
 from crypsis.types import Image
@@ -104,15 +105,38 @@ def test_the_kind_of_image_is_kept(photo: Image) -> None:
     assert np.array_equal(np.asarray(found.image), degrade_to_strength(photo, "cod10k-c/fog", strength=0.2).image)
 
 
+@pytest.mark.parametrize("name", ["arniqa/colorshift", "arniqa/whitenoiseCC", "real-camera/lens_shading_damage"])
+def test_a_gray_image_is_measured_as_it_comes_back(photo: Image, name: str) -> None:
+    gray = np.ascontiguousarray(photo[:, :, 1])
+    (curve,) = calibrate_distortion([gray], *name.split("/"), image_keys=["a"]).per_image
+    found = degrade_to_strength(gray, name, strength=curve[2], image_key="a")
+    seen = CleanImage(np.repeat(gray[:, :, None], 3, axis=2)).ssim(np.repeat(found.image[:, :, None], 3, axis=2))
+    assert 1 - seen == pytest.approx(found.strength, abs=0)
+    assert abs(found.strength - curve[2]) <= TOLERANCES["1-ssim"]
+
+
+def test_a_black_and_white_image_is_measured_as_it_comes_back(photo: Image) -> None:
+    """Fog of no severity carries a value over the threshold, so that nothing changes in black and white."""
+    with pytest.raises(UnreachableError, match="all levels have 0"):
+        degrade_to_strength(photo[:, :, 1] > 128, "cod10k-c/fog", strength=0.25)
+
+
+@pytest.mark.parametrize("strength", [np.float32(0.2), np.float64(0.2)])
+def test_numbers_of_numpy(photo: Image, strength: float) -> None:
+    assert abs(degrade_to_strength(photo, "cod10k-c/fog", strength=strength).strength - 0.2) <= 0.005
+
+
 def test_what_cannot_be_reached_is_said(photo: Image) -> None:
-    with pytest.raises(UnreachableError, match=r"cod10k-c/fog cannot reach 1-ssim 0\.9 .* lie between") as caught:
+    with pytest.raises(
+        UnreachableError, match=r"cod10k-c/fog cannot reach 1-ssim 0\.9 .* the levels tried lie between"
+    ) as caught:
         degrade_to_strength(photo, "cod10k-c/fog", strength=0.9)
     low, high = caught.value.strengths
     assert 0 < low < high < 0.9
     with pytest.raises(UnreachableError, match="go in steps"):
         degrade_to_strength(photo, "arniqa/motionblur", strength=0.01, tolerance=1e-5)
     constant = np.full((20, 30, 3), 90, np.uint8)
-    with pytest.raises(UnreachableError, match="lie between 0 and 0"):
+    with pytest.raises(UnreachableError, match="all levels have 0"):
         degrade_to_strength(constant, "imagenet-c/gaussian_blur", strength=0.1)
 
 

@@ -8,6 +8,7 @@ import pytest
 from crypsis.errors import UnknownNameError
 from crypsis.severity.calibration import PSNR_CEILING, shipped_calibration
 from crypsis.severity.placement import PairStrength, place
+from crypsis.severity.strength import METRICS
 
 FOG = "cod10k-c/fog"
 
@@ -59,7 +60,8 @@ def test_out_of_reach_of_an_entry(metric: str, value: float, words: str) -> None
 def test_as_strong_as_a_level_itself(metric: str) -> None:
     level = shipped_calibration(FOG, metric).strengths[3] * (1 + 2e-6)  # as rounding to six digits would differ
     (found,) = place([made(metric, level, 4)], near=[FOG])
-    assert f"real-fog s=4: {metric} " in found.text
+    title = METRICS[metric].title
+    assert f"real-fog s=4: {title} " in found.text
     assert f"as strong as {FOG} s=4" in found.text
     assert found.nearest[0].entry == FOG
 

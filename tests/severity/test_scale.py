@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 import crypsis
 from command_line import run
-from crypsis.calibration import Calibration, calibrate_distortion, common_scale, shipped_calibration
+from crypsis.calibration import Calibration, CommonScale, calibrate_distortion, common_scale, shipped_calibration
 from crypsis.catalog import get_entry, list_entries
 from crypsis.datasets.masks import open_masks
 from crypsis.errors import InputError, UnknownNameError
@@ -92,6 +93,55 @@ def test_every_entry_alone_is_its_canonical_scale() -> None:
         assert tuple(p.severity for p in scale.places[entry.name] if p) == calibration.native_severities
 
 
+def constant() -> list[Calibration]:
+    """Return what rain does where it changes nothing."""
+    return [replace(shipped_calibration(RAIN), strengths=(0.0,) * 5, images="x")]
+
+
+def test_numbers_of_numpy() -> None:
+    scale = common_scale(shipped(RAIN), np.array([0.2, 0.3], np.float32))
+    assert scale.strengths == pytest.approx((0.2, 0.3))
+    assert scale.place(RAIN, np.float32(0.25)) == scale.place(RAIN, float(np.float32(0.25)))
+
+
+@pytest.mark.parametrize("strength", ["a", None, math.nan, True])
+def test_places_of_what_is_no_number(strength: object) -> None:
+    with pytest.raises(InputError, match="A strength is a finite number; got"):
+        common_scale(shipped(RAIN)).place(RAIN, strength)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("metric", ["1-ssim", "psnr"])
+def test_json_round_trip(metric: str) -> None:
+    scale = common_scale(shipped(RAIN, BLUR, metric=metric))
+    again = CommonScale.from_dict(json.loads(json.dumps(scale.to_dict())))
+    assert again == scale
+    assert again.place(BLUR, scale.strengths[2]) == scale.places[BLUR][2]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"schema": "crypsis.calibration/1"}, "This is not a scale"),
+        ({"metric": "psnr"}, "are others than those of its 'calibrations'"),
+        ({"metric": None}, "no usable 'metric'"),
+        ({"strengths": 3}, "no usable 'strengths'"),
+        ({"strengths": [0.3, 0.2]}, "from the mildest to the strongest"),
+        ({"calibrations": {}}, "one calibration or more"),
+        ({"calibrations": {RAIN: {}}}, "not a calibration"),
+        ({"calibrations": {BLUR: shipped_calibration(RAIN).to_dict()}}, "are others than those"),
+        ({"places": {}}, "'places' do not follow"),
+        ({"places": []}, "no usable 'places'"),
+    ],
+    ids=str,
+)
+def test_bad_content_of_a_scale(change: dict[str, object], message: str) -> None:
+    content = common_scale(shipped(RAIN), [0.2, 0.3]).to_dict()
+    with pytest.raises(InputError, match=message):
+        CommonScale.from_dict({**content, **change})
+    with pytest.raises(InputError, match="This is not a scale"):
+        CommonScale.from_dict([])  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("calibrations", "strengths", "message"),
     [
@@ -104,6 +154,10 @@ def test_every_entry_alone_is_its_canonical_scale() -> None:
         (shipped(RAIN, metric="psnr"), [20, 30], "from the mildest to the strongest"),
         (shipped(RAIN), [], "different finite numbers"),
         (shipped(RAIN), [0.1, float("nan")], "different finite numbers"),
+        (shipped(RAIN), 3, "different finite numbers.*got 3"),
+        (shipped(RAIN), [0.1, True], "different finite numbers"),
+        (constant(), None, r"cod10k-c/rain: all severities have the same strength on these images \(1-ssim 0\)"),
+        ([*constant(), replace(shipped_calibration(BLUR), images="x")], None, "cod10k-c/rain: all severities"),
     ],
 )
 def test_what_makes_no_scale(calibrations: list[Calibration], strengths: list[float] | None, message: str) -> None:
@@ -127,6 +181,8 @@ def test_the_command(tmp_path: Path) -> None:
     assert content["places"][FOG][0] is None
     assert content["places"][FOG][1]["severity"] == 2
     assert Calibration.from_dict(content["calibrations"][JPEG]).entry == JPEG
+    assert CommonScale.from_dict(content).place(JPEG, 0.2).severity == content["places"][JPEG][0]["severity"]
+    assert "CommonScale.from_dict" in result.output
     result = run("calibrate", "--data", "demo", "--limit", 2, "--entry", RAIN, "--entry", "cod10k-c/fog", "-q")
     assert result.exit_code == 0, result.output
     assert "1-ssim, 2 images" in result.output
@@ -137,7 +193,8 @@ def test_the_command(tmp_path: Path) -> None:
     [
         (("--entry", RAIN, "--strengths", "a,b"), "takes numbers with commas"),
         (("--entry", RAIN, "--limit", 3), "are for measuring"),
-        (("--entry", RAIN, "--metric", "lpips"), "no shipped calibration"),
+        (("--entry", RAIN, "--metric", "lpips"), "No calibration in lpips ships with Crypsis; name images to measure"),
+        (("--entry", RAIN, "--split", "train"), "--limit, --seed and --split are for measuring; name the images"),
         (("--entry", "cod10k-c/rian"), "did you mean 'rain'"),
     ],
 )

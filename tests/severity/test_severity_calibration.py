@@ -217,6 +217,14 @@ def test_bad_arguments(images: object, options: dict, message: str) -> None:
         calibrate_distortion(images, PAPER, "fog", **options)
 
 
+def test_a_metric_that_is_no_text() -> None:
+    content = calibrate_distortion(IMAGES, PAPER, "fog").to_dict()
+    with pytest.raises(UnknownNameError, match="no strength metric"):
+        calibrate_distortion(IMAGES, PAPER, "fog", ["1-ssim"])  # type: ignore[arg-type]
+    with pytest.raises(UnknownNameError, match="no strength metric"):
+        Calibration.from_dict({**content, "metric": ["1-ssim"]})
+
+
 def test_a_bad_image_is_an_image_error() -> None:
     with pytest.raises(ImageError, match=r"images\[0\]: "):
         calibrate_distortion([np.zeros((4, 4), complex)], PAPER, "fog")
@@ -367,10 +375,19 @@ def test_levels_of_ones_own() -> None:
             {
                 "mode": "canonical",
                 "calibration": made((40.0, 33.0, 26.0, 19.0, 12.0), "psnr"),
-                "canonical_strengths": [0.1, 0.2, 0.3, 0.4, 0.5],
+                "canonical_strengths": [0.5, 0.4, 0.3, 0.2, 0.1],
             },
             r"cannot reach the strength 0.3 of canonical level 3.*\(psnr\) it lies between 12 and 40",
         ),
+        (
+            {
+                "mode": "canonical",
+                "calibration": made((40.0, 33.0, 26.0, 19.0, 12.0), "psnr"),
+                "canonical_strengths": [12, 19, 26, 33, 40],
+            },
+            "to the strongest, which fall in psnr; got",
+        ),
+        ({"mode": "canonical", "canonical_strengths": [0.5, 0.4, 0.3, 0.2, 0.1]}, "which rise in 1-ssim; got"),
         ({"mode": "canonical", "severity": 6}, "severities 1 to 5; got 6"),
         ({"mode": "original"}, "mode is 'native' or 'canonical'; got 'original'"),
         ({"calibration": made((1.0,) * 5)}, "are for mode='canonical'"),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from crypsis.errors import ImageError, InputError, UnknownNameError
-from crypsis.severity.strength import METRICS, CleanImage, Strengths, psnr, ssim
+from crypsis.severity.strength import METRICS, PSNR_CEILING, CleanImage, Strengths, capped, check_metric, psnr, ssim
 
 DATA = Path(__file__).parents[1] / "data"
 PAIRS = json.loads((DATA / "strength_reference.json").read_text("utf-8"))["pairs"]
@@ -141,6 +141,20 @@ def test_metric_names() -> None:
         strengths.value("vmaf")
     with pytest.raises(InputError, match="LPIPS was not measured here"):
         Strengths(psnr=30.0, ssim=0.75).value("lpips")
+
+
+def test_psnr_in_means() -> None:
+    values = np.array([[30.0, math.inf], [PSNR_CEILING + 1, PSNR_CEILING]])
+    assert capped(values).tolist() == [[30.0, PSNR_CEILING], [PSNR_CEILING, PSNR_CEILING]]
+    assert values[0, 1] == math.inf
+    assert capped(values[:1].tolist()).dtype == np.float64
+
+
+@pytest.mark.parametrize("name", ["ssim", ["1-ssim"], None])
+def test_no_such_metric(name: object) -> None:
+    with pytest.raises(UnknownNameError, match="no strength metric"):
+        check_metric(name)
+    assert check_metric("lpips") == "lpips"
 
 
 @pytest.mark.parametrize("measure", [psnr, ssim, lambda x, y: CleanImage(x).strengths(y)])

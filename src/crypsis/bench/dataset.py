@@ -6,7 +6,9 @@ OUT/<entry>/<severity>/…          the images (`full`); OUT/<severity>/… (`ro
 OUT/manifest.jsonl                one line a file, written when all is done
 
 In a folder of a condition lie the images by their names below the source; for a set with masks `Imgs/…` and `GT/…`,
-which `crypsis bench --data` reads again; for COCO the images and `annotations.json`.
+which `crypsis bench --data` reads again; for COCO the images and `annotations.json`; for YOLO `images/…`, `labels/…`
+and `data.yaml`. Each such folder is a data set of its own, for mmdetection by `data_root` (that folder), `ann_file`
+(`annotations.json`) and an empty `data_prefix`, for Ultralytics by its `data.yaml`.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ from ..catalog import list_entries, select_entries
 from ..catalog.aligned import align_mask, check_truth
 from ..catalog.entry import Entry
 from ..datasets.coco import CocoFile, read_coco
-from ..datasets.folder import holds_mask_folder, list_images, missing_path
+from ..datasets.detection import DetectionDataset, open_detection
+from ..datasets.folder import counted, holds_mask_folder, list_images, missing_path
 from ..datasets.masks import open_masks
 from ..errors import CrypsisError, ImageError, IncompleteError, InputError, PlanChangedError, UnknownNameError
 from ..io import (
@@ -44,9 +47,11 @@ from ..types import Image
 from . import store
 from .annotations import AnnotationWriter, align_annotation
 from .engines import map_units
+from .yolo_labels import yolo_label, yolo_names, yolo_yaml
 
 __all__ = [
     "ARRANGEMENTS",
+    "LABEL_FORMATS",
     "DatasetOutcome",
     "DatasetPlan",
     "Estimate",
@@ -59,6 +64,8 @@ __all__ = [
 
 ARRANGEMENTS = ("full", "round-robin")
 """Every image under every entry, or every image under the one entry assigned to it; both at all severities."""
+LABEL_FORMATS = ("coco", "yolo")
+"""How objects are written."""
 DATASET_SCHEMA = "crypsis.dataset/1"
 
 _UNIT_FILES = 200
@@ -112,7 +119,8 @@ class Settings:
         seed: seed of all random draws.
         truth: one of `crypsis.catalog.aligned.TRUTHS`.
         suffix: file ending of what is written, None for that of the source.
-        kind: `images`, `masks` or `coco`.
+        kind: `images`, `masks`, `coco` or `yolo`.
+        categories: ids, in the order in which YOLO's classes are numbered.
     """
 
     entries: tuple[Entry, ...]
@@ -122,6 +130,7 @@ class Settings:
     truth: str
     suffix: str | None
     kind: str
+    categories: tuple[int, ...] = ()
 
     def conditions(self, source: Source) -> Iterator[tuple[Entry, int]]:
         """Yield what is done to an image."""
@@ -141,6 +150,8 @@ class Settings:
     def image_name(self, source: Source) -> str:
         """Return the image's name in the folder of a condition."""
         name = source.name if self.suffix is None else source.key + self.suffix
+        if self.kind == "yolo":
+            return yolo_names(name)[0]
         return f"Imgs/{name}" if self.kind == "masks" else name
 
 
@@ -151,7 +162,7 @@ class Unit:
     Attributes:
         name: plain text, the part's file stem.
         sources: the images.
-        annotations: of each image, by its id; only where they are to be moved.
+        annotations: of each image, by its id; for COCO only where they are to be moved.
     """
 
     name: str
@@ -173,7 +184,8 @@ class DatasetPlan:
         root: folder of the images, or the manifest.
         settings: what is done to each image.
         sources: the images, sorted by key.
-        coco: the annotations, if any.
+        coco: the annotations, if they are written as COCO's.
+        objects: the annotations, if they are written as YOLO's.
         warnings: what a user should know, one sentence each.
     """
 
@@ -182,6 +194,7 @@ class DatasetPlan:
     settings: Settings
     sources: tuple[Source, ...] = field(repr=False)
     coco: CocoFile | None = field(default=None, repr=False)
+    objects: DetectionDataset | None = field(default=None, repr=False)
     warnings: tuple[str, ...] = ()
 
     @property
@@ -199,19 +212,22 @@ class DatasetPlan:
             annotations: dict[int | str, Sequence[Mapping[str, Any]]] = {}
             if self.coco is not None and moving:
                 annotations = {s.id: self.coco.annotations.get(s.id, ()) for s in chunk if s.id is not None}
+            elif self.objects is not None:
+                annotations = {s.id: self.objects.annotations.get(s.id, ()) for s in chunk if s.id is not None}
             yield Unit(f"images-{start:07d}-{start + len(chunk) - 1:07d}", chunk, annotations)
 
     def identity(self) -> dict[str, Any]:
         """Return what decides the files, as JSON values."""
         s = self.settings
         names = "\n".join(f"{source.name}\t{source.mask.name if source.mask else ''}" for source in self.sources)
+        annotations = self.coco or self.objects
         return {
             "arrangement": s.arrangement,
             "dataset": {
                 "kind": s.kind,
                 "images": len(self.sources),
                 "names_sha256": hashlib.sha256(names.encode()).hexdigest(),
-                "annotations_sha256": self.coco.sha256 if self.coco else None,
+                "annotations_sha256": annotations.sha256 if annotations else None,
             },
             "entries": {e.name: [dict(values) for values in e.parameters] for e in s.entries},
             "severities": list(s.severities),
@@ -233,6 +249,7 @@ def plan_dataset(
     truth: str = "published",
     image_format: str = "png",
     annotations: Path | None = None,
+    label_format: str = "coco",
     split: str = "test",
     include_noncam: bool = False,
     allow_unpaired: bool = False,
@@ -252,6 +269,8 @@ def plan_dataset(
         truth: `published` copies masks and annotations; `aligned` moves them along where content moves.
         image_format: `png`, another format, or `keep` for the file names as they are (JPEG adds losses of its own).
         annotations: a COCO annotation file; only the images it lists are written.
+        label_format: one of `LABEL_FORMATS`. `yolo` takes `data` and `annotations` as
+            `crypsis.datasets.detection.open_detection` does, folders of labels and the demo set too.
         split: of a data set with masks.
         include_noncam: keep COD10K's images without camouflaged objects.
         allow_unpaired: go on when images or masks lack their partner.
@@ -263,10 +282,17 @@ def plan_dataset(
         raise UnknownNameError.among("plan", str(arrangement), ARRANGEMENTS)
     if not severities or not all(s in (1, 2, 3, 4, 5) for s in severities):
         raise InputError(f"Severities are 1 to 5; got {list(severities)}.")
+    if label_format not in LABEL_FORMATS:
+        raise UnknownNameError.among("format of labels", label_format, LABEL_FORMATS)
+    check_truth(truth)
     rows = select_entries(families, entries) or list_entries()
-    coco = None
+    coco = objects = None
     warnings: tuple[str, ...] = ()
-    if annotations is not None:
+    if label_format == "yolo":
+        objects = open_detection(data, annotations, segmentations=truth == "aligned")
+        kind, root, warnings = "yolo", objects.root, (*objects.warnings, *_unsayable(objects))
+        sources = [Source(i.key, i.file_name, i.image, size=i.size, id=i.id) for i in objects.items]
+    elif annotations is not None:
         coco = read_coco(annotations, Path(data))
         kind, root, warnings = "coco", Path(data), coco.warnings
         sources = [Source(i.key, i.name, i.path, size=i.size, id=i.id) for i in coco.images]
@@ -287,16 +313,31 @@ def plan_dataset(
         severities=tuple(sorted(set(severities))),
         arrangement=arrangement,
         seed=seed,
-        truth=check_truth(truth),
+        truth=truth,
         suffix=image_suffix(image_format),
         kind=kind,
+        categories=tuple(objects.categories) if objects else (),
     )
     if arrangement == "round-robin":
         assigned = _assign([source.key for source in sources], [row.name for row in settings.entries], seed)
         sources = [replace(source, entry=assigned[source.key]) for source in sources]
     return DatasetPlan(
-        data=data, root=root, settings=settings, sources=tuple(sources), coco=coco, warnings=tuple(warnings)
+        data=data,
+        root=root,
+        settings=settings,
+        sources=tuple(sources),
+        coco=coco,
+        objects=objects,
+        warnings=tuple(warnings),
     )
+
+
+def _unsayable(objects: DetectionDataset) -> list[str]:
+    """Return a sentence about objects that are left out of YOLO's labels."""
+    count = sum(bool(found["iscrowd"] or found["ignore"]) for each in objects.annotations.values() for found in each)
+    if not count:
+        return []
+    return [f"{objects.name}: {counted(count, 'crowd or ignored object')} left out, as YOLO's labels cannot mark them."]
 
 
 def _assign(keys: Sequence[str], names: Sequence[str], seed: int) -> dict[str, str]:
@@ -491,8 +532,8 @@ def _read_part(part: Path) -> list[dict[str, Any]]:
 
 
 def _is_whole(folder: Path, row: Mapping[str, Any]) -> bool:
-    return file_size(folder / row["file"]) == row["bytes"] and (
-        "mask" not in row or file_size(folder / row["mask"]) == row["mask_bytes"]
+    return file_size(folder / row["file"]) == row["bytes"] and all(
+        file_size(folder / row[kind]) == row[f"{kind}_bytes"] for kind in ("mask", "label") if kind in row
     )
 
 
@@ -573,14 +614,19 @@ class _Worker:
                 if moves:
                     moved = align_mask(mask, entry, severity, seed=s.seed, image_key=source.key)
                     suffix, written = ".png", encode_image(moved.astype("uint8") * 255, ".png")
-                row["mask"] = f"{place}/GT/{source.key}{suffix}"
-                row["mask_sha256"] = hashlib.sha256(written).hexdigest()
-                row["mask_bytes"] = len(written)
-                write_atomic(self.folder / row["mask"], written)
+                row |= self._write("mask", f"{place}/GT/{source.key}{suffix}", written)
             if source.id is not None and moves:
                 row |= self._align(annotations, entry, severity, source, image)
+            if s.kind == "yolo":
+                label = yolo_label(row.pop("annotations", annotations), s.categories, height, width)
+                row |= self._write("label", f"{place}/{yolo_names(source.name)[1]}", label.encode())
             rows.append(row)
         return rows
+
+    def _write(self, kind: str, name: str, data: bytes) -> dict[str, Any]:
+        """Write what belongs to an image, and return its columns."""
+        write_atomic(self.folder / name, data)
+        return {kind: name, f"{kind}_sha256": hashlib.sha256(data).hexdigest(), f"{kind}_bytes": len(data)}
 
     def _align(
         self, annotations: Sequence[Mapping[str, Any]], entry: Entry, severity: int, source: Source, image: Image
@@ -594,13 +640,15 @@ class _Worker:
         return {"annotations": [after for after in moved if after is not None], "lost": lost}
 
 
-_PRIVATE = ("annotations", "bytes", "mask_bytes", "source_bytes")
+_PRIVATE = ("annotations", "bytes", "label_bytes", "mask_bytes", "source_bytes")
 
 
 def _is_finished(folder: Path, plan: DatasetPlan) -> bool:
     files = [folder / "manifest.jsonl"]
     if plan.coco is not None:
         files += [folder / place / "annotations.json" for place in plan.settings.folders()]
+    if plan.objects is not None:
+        files += [folder / place / "data.yaml" for place in plan.settings.folders()]
     return all(file.exists() for file in files)
 
 
@@ -610,6 +658,10 @@ def _finish(folder: Path, plan: DatasetPlan) -> None:
         places = plan.settings.folders()
         for start in range(0, len(places), _OPEN_FILES):
             _write_annotations(folder, plan, plan.coco, places[start : start + _OPEN_FILES])
+    if plan.objects is not None:
+        text = yolo_yaml(plan.objects.categories.values())
+        for place in plan.settings.folders():
+            write_atomic(folder / place / "data.yaml", text.encode())
     with atomic_path(folder / "manifest.jsonl") as temporary, temporary.open("w", encoding="utf-8") as file:
         for row in _rows(folder, plan):
             if "file" in row:
@@ -655,7 +707,8 @@ def _write_annotations(folder: Path, plan: DatasetPlan, coco: CocoFile, places: 
                     unmoved = source.name, [json.dumps(a) for a in coco.annotations.get(source.id, ())]
                 texts = unmoved[1]
             writers[place].add(texts)
-            images[place].append({**listed_of[source.id], "file_name": s.image_name(source)})
+            size = {"width": row["width"], "height": row["height"]}  # not every file lists it, mmdetection needs it
+            images[place].append({**listed_of[source.id], "file_name": s.image_name(source), **size})
         for place, writer in writers.items():
             note = {"truth": s.truth, "seed": s.seed, "failed_images": failed, "lost_annotations": lost[place]}
             writer.close(images[place], note)

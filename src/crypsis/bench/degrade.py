@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from ..catalog.composition import chain
 from ..catalog.entry import Entry
 from ..datasets.folder import list_images
 from ..errors import ImageError, InputError, UnreachableError
-from ..io import IMAGE_SUFFIXES, read_image, write_atomic, write_image
+from ..io import IMAGE_SUFFIXES, read_image, storing, write_atomic, write_image
 from ..severity.inverse import degrade_to_strength
 from ..types import Image
 from .dataset import image_suffix
@@ -35,7 +35,10 @@ class DegradeOutcome:
 
 
 STRENGTHS_FILE = "strengths.csv"
-"""What `degrade_files` writes beside images of one strength: file, entry, metric, target, strength, level."""
+"""What `degrade_files` writes beside images of one strength: file, entry, metric, target, strength, level. Beside the
+single file `a.png`, it is `a.strengths.csv`."""
+
+_LOSSY = (".jpeg", ".jpg", ".webp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ class Target:
 
     def __str__(self) -> str:
         """The name of its folder, such as `1-ssim=0.25`."""
-        return f"{self.metric}={self.strength:g}"
+        return f"{self.metric}={repr(float(self.strength)).removesuffix('.0')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,8 @@ def degrade_files(
 
     Images are written upright: the EXIF orientation is applied to the pixels and no tag is written. With `strength`,
     every image is brought to that strength by one degradation, and `strengths.csv` says what was achieved and at
-    which level; an image that cannot be brought there is one of the failures.
+    which level; an image that cannot be brought there is one of the failures, and what an earlier call wrote of it is
+    removed.
 
     Args:
         source: an image file, or a folder that is searched for images at any depth.
@@ -133,27 +137,58 @@ def degrade_files(
         progress: told images done and in all.
 
     Raises:
-        InputError: an unknown name, a missing or empty source, a target that cannot be meant.
+        InputError: an unknown name, a missing or empty source, a target that cannot be meant, a strength in a format
+            that would change it.
         IncompleteError: the disk is full or a worker died.
     """
     steps = [parse_step(op) for op in ops]
     conditions = _conditions(steps, severities) if strength is None else [_at_strength(steps, severities, strength)]
     jobs = _jobs(source, target, conditions, image_suffix(image_format))
-    written, failures, achieved = 0, [], []
+    if strength is not None:
+        _refuse_losses(jobs)
+    written, failures, achieved = 0, [], {}
     worker = partial(_Worker, seed, strength)
     for done, (job, reason, found) in enumerate(map_units(worker, jobs, workers=min(workers, len(jobs))), 1):
         if reason:
             failures.append((str(job.source), reason))
         else:
             written += len(job.targets)
-        achieved += found
+        if found:
+            achieved[job.targets[0][1]] = found
+        elif strength is not None and job.targets[0][1].resolve() != job.source.resolve():
+            _remove(job.targets[0][1])
         if progress:
             progress(done, len(jobs))
-    if strength is not None and achieved:
-        folder = target.parent if jobs[0].targets[0][1] == target else target / conditions[0][0]
-        rows = ["file,entry,metric,target,strength,level", *sorted(achieved)]
-        write_atomic(folder / STRENGTHS_FILE, ("\n".join(rows) + "\n").encode())
+    if strength is not None:
+        single = jobs[0].targets[0][1] == target
+        table = target.with_suffix(f".{STRENGTHS_FILE}") if single else target / conditions[0][0] / STRENGTHS_FILE
+        _write_strengths(table, achieved)
     return DegradeOutcome(written, tuple(sorted(failures)))
+
+
+def _refuse_losses(jobs: Sequence[_Job]) -> None:
+    """Refuse to write images of a strength in a format that would change it."""
+    for job in jobs:
+        suffix = job.targets[0][1].suffix
+        if suffix.lower() in _LOSSY:
+            raise InputError(
+                f"--strength is measured before the file is written, and {suffix} would add losses to it; write .png, "
+                ".bmp or .tif."
+            )
+
+
+def _write_strengths(file: Path, achieved: Mapping[Path, str]) -> None:
+    """Write what was achieved, by image; where nothing was, no table of an earlier call stays."""
+    rows = sorted(f"{_quoted(i.relative_to(file.parent).as_posix())},{line}" for i, line in achieved.items())
+    if rows:
+        write_atomic(file, "\n".join(["file,entry,metric,target,strength,level", *rows, ""]).encode())
+    else:
+        _remove(file)
+
+
+def _remove(file: Path) -> None:
+    with storing(file):
+        file.unlink(missing_ok=True)
 
 
 def _at_strength(steps: Sequence[Step], severities: Sequence[int] | None, target: Target) -> tuple[str, _Steps]:
@@ -217,9 +252,9 @@ class _Worker:
         self.seed = seed
         self.strength = strength
 
-    def __call__(self, job: _Job) -> tuple[_Job, str, list[str]]:
-        """Return the job, why it failed or nothing, and the lines of `STRENGTHS_FILE`."""
-        found = []
+    def __call__(self, job: _Job) -> tuple[_Job, str, str]:
+        """Return the job, why it failed or nothing, and the line of `STRENGTHS_FILE` without the file's name."""
+        line = ""
         try:
             image = read_image(job.source)
             for steps, target in job.targets:
@@ -227,11 +262,10 @@ class _Worker:
                     worse = chain(image, steps, seed=self.seed, image_key=job.key)
                 else:
                     worse, line = self._at_strength(image, steps[0][0], self.strength, job.key)
-                    found.append(f"{_quoted(f'{job.key}{target.suffix}')},{line}")
                 write_image(target, worse)
         except (ImageError, UnreachableError) as error:
-            return job, str(error), []
-        return job, "", found
+            return job, str(error), ""
+        return job, "", line
 
     def _at_strength(self, image: Image, entry: Entry, target: Target, key: str) -> tuple[Image, str]:
         at = degrade_to_strength(

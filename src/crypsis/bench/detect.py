@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,13 +18,13 @@ from ..catalog.entry import Entry
 from ..datasets.detection import DetectionItem
 from ..detection_results import DETECTION_RUN_SCHEMA, DETECTION_SCHEMA, TRUTH_FILE
 from ..errors import CrypsisError, InputError
-from ..io import file_size, write_atomic
+from ..io import file_digest, write_atomic
 from ..models.detector import DetectionSource, Detector, load_detector
 from ..types import Condition, Detections, Image
 from . import store
 from .detection_plan import DetectionPlan, DetectionUnit, Model
 from .run import LARGE, strength_meter
-from .work import Clock, Labor, Outcome, Progress, Receipt, do_units, make_part
+from .work import Clock, Labor, Outcome, Progress, Receipt, do_units, look_ahead, make_part
 
 __all__ = ["detect_under", "run_detection"]
 
@@ -64,8 +66,8 @@ def run_detection(
         folder,
         plan.units(),
         partial(_Finder, _light(plan), folder),
-        columns=("image", "image_bytes"),
-        files_now=lambda unit: [(item.key, file_size(item.image)) for item in unit.items],
+        columns=("image", "image_digest"),
+        files_now=lambda unit: [(item.key, file_digest(item.image)) for item in unit.items],
         labor=labor,
         progress=progress,
     )
@@ -88,64 +90,91 @@ def _light(plan: DetectionPlan) -> DetectionPlan:
     return dataclasses.replace(plan, dataset=dataclasses.replace(plan.dataset, annotations={}))
 
 
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """What detectors are shown together: one image under some conditions, or the error that took its place."""
+
+    item: DetectionItem
+    common: Mapping[str, Any]
+    conditions: Sequence[Condition]
+    images: Sequence[Image] = ()
+    truths: Sequence[Mapping[str, Any]] = ()
+    strengths: Sequence[Mapping[str, float]] = ()
+    error: CrypsisError | None = None
+
+
 class _Finder:
-    """Does units: holds the detectors of one process."""
+    """Does units: holds the detectors of one process.
+
+    Where one of them runs on a GPU, a thread degrades the next batch while they look at the last.
+    """
 
     def __init__(self, plan: DetectionPlan, folder: Path) -> None:
         self.plan = plan
         self.folder = folder
         self.models = [load_detector(model) if isinstance(model, str) else model for model in plan.models]
         self.needs_pixels = any(isinstance(model, Detector) for model in self.models)
+        self.ahead = any(model.describe().get("device", "cpu") != "cpu" for model in self.models)
         self.measured = plan.measured()
 
     def __call__(self, unit: DetectionUnit) -> Receipt:
-        return make_part(self.folder, unit, DETECTION_SCHEMA, partial(self._rows, unit), by="entry")
+        clock = Clock(time.thread_time if self.ahead else time.process_time)
+        return make_part(self.folder, unit, DETECTION_SCHEMA, partial(self._rows, unit), by="entry", clock=clock)
 
     def _rows(self, unit: DetectionUnit, clock: Clock) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
         """Return the rows of a unit, entry by entry, and what failed."""
-        rows: list[dict[str, Any]] = []
-        for item in unit.items:
-            rows += self._of_item(item, clock)
+        batches = self._prepared(unit, clock)
+        rows = [row for batch in (look_ahead(batches) if self.ahead else batches) for row in self._found(batch, clock)]
         place = {entry: index for index, entry in enumerate(["clean", *(e.name for e in self.plan.entries)])}
         rows.sort(key=lambda row: (place[row["entry"]], row["severity"]))
         return rows, [(row["image"], row["error"]) for row in rows if row["status"] == "failed"]
 
-    def _of_item(self, item: DetectionItem, clock: Clock) -> list[dict[str, Any]]:
-        """Return the rows of one image: all conditions × all detectors."""
+    def _prepared(self, unit: DetectionUnit, clock: Clock) -> Iterator[_Batch]:
+        """Yield all images under all conditions."""
         plan = self.plan
-        common: dict[str, Any] = {"image": item.key, "number": item.number, "image_bytes": file_size(item.image)}
-        try:
-            with clock("decode"):
-                image = plan.dataset.load(item)
-        except CrypsisError as error:
-            return self._failed(common, plan.conditions, error)
-        common["height"], common["width"] = image.shape[:2]
-        measure = None
-        if item.key in self.measured and self.needs_pixels:
-            with clock("measure"):
-                measure = strength_meter(image)
-        rows = []
-        for entry, conditions in self._batches(image):
+        for item in unit.items:
+            common: dict[str, Any] = {"image": item.key, "number": item.number}
             try:
-                with clock("degrade"):
-                    images = [self._degraded(image, entry, c, item.key) for c in conditions]
-                with clock("align"):
-                    truths = [self._truth(image, item, entry, condition) for condition in conditions]
-            except CrypsisError as error:  # an image that an operator cannot take, such as one too long for JPEG
-                rows += self._failed(common, conditions, error)
+                with clock("decode"):
+                    common["image_digest"] = file_digest(item.image)
+                    image = plan.dataset.load(item)
+            except CrypsisError as error:
+                yield _Batch(item, common, plan.conditions, error=error)
                 continue
-            with clock("measure"):
-                strengths = [measure(i) for i in images] if measure else [{}] * len(conditions)
-            for model in self.models:
-                with clock("detect"):
-                    found = detect_under(model, item, images, conditions)
-                for condition, strength, truth, detections in zip(conditions, strengths, truths, found, strict=True):
-                    if isinstance(detections, CrypsisError):
-                        rows += self._failed(common, [condition], detections, [model])
-                        continue
-                    row = {**common, "model": model.name, "entry": condition.entry, "severity": condition.severity}
-                    row |= {"status": "ok", **strength, **truth}
-                    rows.append(row | self._columns(model, detections))
+            common["height"], common["width"] = image.shape[:2]
+            measure = None
+            if item.key in self.measured and self.needs_pixels:
+                with clock("measure"):
+                    measure = strength_meter(image)
+            for entry, conditions in self._batches(image):
+                try:
+                    with clock("degrade"):
+                        images = [self._degraded(image, entry, c, item.key) for c in conditions]
+                    with clock("align"):
+                        truths = [self._truth(image, item, entry, condition) for condition in conditions]
+                except CrypsisError as error:  # an image that an operator cannot take, such as one too long for JPEG
+                    yield _Batch(item, common, conditions, error=error)
+                    continue
+                with clock("measure"):
+                    strengths = [measure(i) if measure else {} for i in images]
+                yield _Batch(item, common, conditions, images, truths, strengths)
+
+    def _found(self, batch: _Batch, clock: Clock) -> list[dict[str, Any]]:
+        """Return the rows of a batch: its conditions × all detectors."""
+        if batch.error:
+            return self._failed(batch.common, batch.conditions, batch.error)
+        rows = []
+        for model in self.models:
+            with clock("detect"):
+                found = detect_under(model, batch.item, batch.images, batch.conditions)
+            each = zip(batch.conditions, batch.strengths, batch.truths, found, strict=True)
+            for condition, strength, truth, detections in each:
+                if isinstance(detections, CrypsisError):
+                    rows += self._failed(batch.common, [condition], detections, [model])
+                    continue
+                row = {**batch.common, "model": model.name, "entry": condition.entry, "severity": condition.severity}
+                row |= {"status": "ok", **strength, **truth}
+                rows.append(row | self._columns(model, detections))
         return rows
 
     def _batches(self, image: Image) -> Iterator[tuple[Entry | None, list[Condition]]]:
@@ -192,7 +221,7 @@ class _Finder:
 
     def _failed(
         self,
-        common: dict[str, Any],
+        common: Mapping[str, Any],
         conditions: Sequence[Condition],
         error: CrypsisError,
         models: Sequence[Model] | None = None,

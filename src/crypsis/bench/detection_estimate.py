@@ -108,10 +108,12 @@ def estimate_detection(plan: DetectionPlan) -> DetectionEstimate:
             continue
     else:
         raise ImageError(f"{plan.dataset.name}: no image can be read.")
-    begin = time.process_time()
-    for entry in plan.entries:
-        entry.degrade(image, _TRIAL_SEVERITY, seed=plan.seed, image_key=item.key)
-    degrade = (time.process_time() - begin) / max(1, len(plan.entries))
+    degrade = 0.0
+    if any(mapping is not None for mapping in plan.categories.values()):  # else all detections are stored
+        begin = time.process_time()
+        for entry in plan.entries:
+            entry.degrade(image, _TRIAL_SEVERITY, seed=plan.seed, image_key=item.key)
+        degrade = (time.process_time() - begin) / len(plan.entries)
     step = max(1, len(plan.entries) // _TRIAL_CONDITIONS)
     trial = dataclasses.replace(
         plan,

@@ -15,7 +15,7 @@ from ..errors import DatasetError, ImageError, InputError, ModelError, UnknownNa
 from ..models.detector import DetectionSource, Detector, load_detector
 from ..types import Condition
 
-__all__ = ["LABELS", "DetectionPlan", "DetectionUnit", "class_map", "plan_coco_degradation"]
+__all__ = ["LABELS", "DetectionPlan", "DetectionUnit", "class_map", "plan_coco_degradation", "plan_demo"]
 
 PAPER_FAMILIES = ("imagenet-c", "arniqa", "real-camera")
 """Whose rows, the extra ones left out, are the 59 of COCO-Degradation."""
@@ -222,6 +222,25 @@ def plan_coco_degradation(
         keep=tuple(keep),
         truth=truth,
         strength_images=strength_images,
+    )
+
+
+_ANIMALS = ("bird", "cat", "dog", "horse", "sheep", "cow", "elephant", "bear", "zebra", "giraffe")
+_DEMO_ENTRIES = (
+    "imagenet-c/gaussian_noise", "imagenet-c/motion_blur", "imagenet-c/fog", "imagenet-c/jpeg_compression",
+    "arniqa/gaublur", "arniqa/darken", "arniqa/colorsat2", "arniqa/jitter",
+    "real-camera/lens_obstruction", "real-camera/color_space_conversion_damage",
+    "real-camera/cmos_sensor_damage", "real-camera/transfer_harness_exceptions",
+)  # fmt: skip
+
+
+def plan_demo() -> DetectionPlan:
+    """Plan what `crypsis demo --detection` shows: NanoDet-g on the demo images, under four rows of each family.
+
+    The species of the demo set are not COCO's, so that all count as one, and so do the ten animals of COCO.
+    """
+    return plan_coco_degradation(
+        "demo", None, ["nanodet"], entries=_DEMO_ENTRIES, severities=(1, 3, 5), labels="agnostic", keep=_ANIMALS
     )
 
 

@@ -16,14 +16,13 @@ from typing import Any, TypeVar
 import cv2
 
 from ..errors import IncompleteError
-from .ray_cluster import RayCluster, map_units_on_ray
+from .ray_cluster import THREAD_VARIABLES, RayCluster, map_units_on_ray
 
 __all__ = ["map_units"]
 
 Unit = TypeVar("Unit")
 Receipt = TypeVar("Receipt")
 
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")
 _work: Callable[[Any], Any]  # set once in each worker process
 
 
@@ -63,21 +62,23 @@ def map_units(
     with _single_threaded_children():
         pool = ProcessPoolExecutor(workers, context, initializer=_start, initargs=(make_worker,))
         try:
-            yield from _bounded(pool, iter(units), ahead=2 * workers)
-        except BrokenProcessPool as error:
+            yield from _bounded(pool, iter(units), ahead=workers)
+        except BaseException as error:  # also when no more receipts are asked for
+            pool.shutdown(wait=False, cancel_futures=True)
+            for child in multiprocessing.active_children():
+                child.terminate()
+            if not isinstance(error, BrokenProcessPool):
+                raise
             raise IncompleteError(
                 "A worker process died (out of memory, or a crash in native code). What is done is kept: give the "
                 "same command again to continue, with fewer --workers if memory was short. In a script, the call "
                 "must stand under `if __name__ == '__main__':`."
             ) from error
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for child in multiprocessing.active_children():
-                child.terminate()
+        pool.shutdown()  # and wait: else its thread may outlive the files it uses when Python ends
 
 
 def _bounded(pool: ProcessPoolExecutor, units: Iterator[Any], *, ahead: int) -> Iterator[Any]:
-    """Submit a few units ahead, so that a queue of a million costs nothing."""
+    """Submit so many units at a time: a queue of a million costs nothing, and none is begun after the units end."""
     pending: set[Future[Any]] = {pool.submit(_run, unit) for unit in islice(units, ahead)}
     while pending:
         done, pending = wait(pending, return_when=FIRST_COMPLETED)
@@ -110,8 +111,8 @@ def _end_with_parent() -> None:
 @contextmanager
 def _single_threaded_children() -> Iterator[None]:
     """Let spawned processes read one-thread settings before they import anything; restore ours after."""
-    before = {name: os.environ.get(name) for name in _THREAD_VARIABLES}
-    os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
+    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
     try:
         yield
     finally:

@@ -24,12 +24,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from ..catalog.entry import Entry
-from ..errors import CrypsisError, ImageError, InputError, UnknownNameError
-from ..io import file_size, read_image
+from ..errors import CrypsisError, ImageError, InputError
+from ..io import file_digest, read_image
 from ..results import PARTS
 from ..severity.calibration import Calibration, calibrate_distortion
 from ..severity.findings import StrengthTable, find_all
-from ..severity.strength import METRICS, CleanImage
+from ..severity.strength import METRICS, CleanImage, check_metric
 from ..types import Image
 from . import store
 from .dataset import DatasetPlan, Source, Unit, plan_dataset
@@ -54,7 +54,7 @@ __all__ = [
     "too_few",
 ]
 
-MEASURE_SCHEMA = "crypsis.measurement/1"
+MEASURE_SCHEMA = "crypsis.measurement/2"
 DEFAULT_METRICS = ("1-ssim", "psnr")
 """What is measured unless said otherwise: the metrics that need no network."""
 
@@ -69,14 +69,15 @@ STRENGTH_SCHEMA = pa.schema(
         ("seed", pa.int64()),
         ("status", pa.string()),
         ("error", pa.string()),
-        ("image_bytes", pa.int64()),
-        ("degraded_bytes", pa.int64()),
+        ("image_digest", pa.string()),
+        ("degraded_digest", pa.string()),
         ("height", pa.int32()),
         ("width", pa.int32()),
     ]
 )
-"""Columns of a part. `entry` is the entry's name, or the label of existing images; these have `degraded_bytes` and no
-`seed`, and no `severity` where they come without. `value` is the strength, infinite for the PSNR of an image that came
+"""Columns of a part. `entry` is the entry's name, or the label of existing images; these have a `degraded_digest` and
+no `seed`, and no `severity` where they come without. The digests are of the files' bytes: names and sizes of two
+folders may agree. `value` is the strength, infinite for the PSNR of an image that came
 out `unchanged`. `status` is `ok` or `failed`; a failed row has `error` and neither metric nor value, and no entry if
 the clean image could not be read."""
 
@@ -187,7 +188,7 @@ class MeasurePlan:
     @property
     def file_columns(self) -> tuple[str, ...]:
         """See `Plan`."""
-        return "image", "image_bytes"
+        return "image", "image_digest"
 
     def units(self) -> list[Unit]:
         """Return the units of work, in a fixed order."""
@@ -195,8 +196,8 @@ class MeasurePlan:
 
     def files_now(self, unit: Unit) -> list[tuple[Any, ...]]:
         """See `Plan`; images that are gone are not needed again."""
-        sizes = ((source.key, file_size(source.image)) for source in unit.sources)
-        return [(key, size) for key, size in sizes if size is not None]
+        digests = ((source.key, file_digest(source.image)) for source in unit.sources)
+        return [(key, digest) for key, digest in digests if digest is not None]
 
     def identity(self) -> dict[str, Any]:
         """Return what decides the numbers, as JSON values."""
@@ -238,8 +239,7 @@ def too_few(images: int) -> list[str]:
 def check_selection(metrics: Sequence[str], limit: int | None) -> tuple[str, ...]:
     """Return the metrics without repetitions; raise `InputError` for one that does not exist, none, or a bad limit."""
     for metric in metrics:
-        if metric not in METRICS:
-            raise UnknownNameError.among("strength metric", metric, METRICS)
+        check_metric(metric)
     if not metrics:
         raise InputError(f"No metric was named; there are {', '.join(METRICS)}.")
     if limit is not None and limit < 1:
@@ -349,7 +349,7 @@ class _Measurer:
 
     def _measure(self, source: Source, clock: Clock, failures: dict[str, str]) -> list[dict[str, Any]]:
         """Return the rows of one image under all conditions; name the files that fail, with the reason."""
-        common = {"image": source.key, "image_bytes": file_size(source.image)}
+        common = {"image": source.key, "image_digest": file_digest(source.image)}
         try:
             with clock("decode"):
                 image = read_image(source.image)
@@ -370,8 +370,9 @@ class _Measurer:
                     values = {metric: strengths.value(metric) for metric in self.metrics}
                     row |= {"status": "ok", "unchanged": bool(np.array_equal(image, degraded))}
             except CrypsisError as error:  # such as an image too long for JPEG, or a file that is damaged
-                failures[str(version.file)] = str(error)
-                rows.append({**row, "status": "failed", "error": str(error)})
+                file, reason = str(version.file), str(error)
+                failures[file] = reason if file in reason else f"{file}: {reason}"
+                rows.append({**row, "status": "failed", "error": failures[file]})
                 continue
             rows += [{**row, "metric": metric, "value": value} for metric, value in values.items()]
         return rows

@@ -5,6 +5,7 @@ They are measured by `crypsis.bench.measure.measure`, into the same kind of run 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,9 +23,10 @@ from ..datasets.folder import (
     missing_path,
     pair_by_key,
 )
-from ..errors import ImageError, InputError
-from ..io import IMAGE_SUFFIXES, file_size, read_image
+from ..errors import InputError
+from ..io import IMAGE_SUFFIXES, file_digest, read_image
 from ..severity.placement import PairStrength, Placement, place
+from ..severity.strength import METRICS
 from ..types import Image
 from . import store
 from .dataset import Source, Unit, plan_dataset
@@ -34,6 +36,7 @@ __all__ = ["PairPlan", "PairSet", "finish_pairs", "plan_pairs"]
 
 _UNIT_PAIRS = 200
 _SEVERITIES = ("1", "2", "3", "4", "5")
+_NUMBER = re.compile(r"[\d.]+(e[+-]\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,7 @@ class PairPlan:
     @property
     def file_columns(self) -> tuple[str, ...]:
         """See `crypsis.bench.measure.Plan`."""
-        return "image", "image_bytes", "entry", "severity", "degraded_bytes"
+        return "image", "image_digest", "entry", "severity", "degraded_digest"
 
     def units(self) -> list[Unit]:
         """Return the units of work, in a fixed order."""
@@ -106,9 +109,9 @@ class PairPlan:
     def files_now(self, unit: Unit) -> Iterator[tuple[Any, ...]]:
         """See `crypsis.bench.measure.Plan`."""
         for source in unit.sources:
-            size = file_size(source.image)
+            digest = file_digest(source.image)
             for version in self.versions(source):
-                yield (source.key, size, *(version.columns[name] for name in self.file_columns[2:]))
+                yield (source.key, digest, *(version.columns[name] for name in self.file_columns[2:]))
 
     def identity(self) -> dict[str, Any]:
         """Return what decides the numbers, as JSON values."""
@@ -145,10 +148,11 @@ def plan_pairs(
 
     Args:
         data: the clean images, as `crypsis.bench.measure.plan_measure` takes them.
-        against: `FOLDER` or `LABEL=FOLDER`; without a label, the folder's name is it. A folder has the images in
-            it, or with masks as a data set; or, with no image directly in it, subfolders named 1 to 5, such as
-            `crypsis degrade` writes, each with them; or folders of these one or two levels down, whose path becomes
-            the label. Where clean images lie in folders named 1 to 5, such names mean no severity.
+        against: `FOLDER` or `LABEL=FOLDER`; without a label, the folder's name is it, or, for a folder of one severity
+            or strength, that of the folder above. A folder has the images in it, or with masks as a data set; or,
+            with no image directly in it, subfolders such as `crypsis degrade` writes, named 1 to 5 or like
+            `1-ssim=0.2`, each with them; or folders of these one or two levels down, whose path becomes the label.
+            Where clean images lie in folders named 1 to 5, names mean no severity and no strength.
         metrics: names of `crypsis.severity.strength.METRICS`.
         limit: take only this many clean images, at even distances in the order of their names.
         split: of a data set with masks.
@@ -224,20 +228,23 @@ def _folders(text: str, numbered: bool) -> list[tuple[str, int | None, Path]]:
         raise missing_path(folder)
     if not folder.is_dir():
         raise InputError(f"{folder} is a file; --against names a folder of degraded images.")
-    label = label.strip() if given else folder.resolve().name
+    own = None if given or numbered else _level(folder.resolve())
+    label = label.strip() if given else (folder.resolve().parent if own else folder.resolve()).name
     if not label[:1].isalnum():
         raise InputError(f"A label starts with a letter or digit; got {label!r}. Give one as LABEL={folder}.")
+    if own:
+        return [(label + own[0], own[1], folder)]
     inside = _inside(folder)
     if numbered or any(path.suffix.lower() in IMAGE_SUFFIXES for path in inside):
         return [(label, None, folder)]
     if levels := _levels(folder):
-        return [(label, severity, level) for severity, level in levels]
+        return [(label + more, severity, level) for more, severity, level in levels]
     start = f"{label}/" if given else ""
     nested: list[tuple[str, int | None, Path]] = [
-        (f"{start}{below.relative_to(folder).as_posix()}", severity, level)
+        (f"{start}{below.relative_to(folder).as_posix()}{more}", severity, level)
         for child in inside
         for below in ([child] if _levels(child) else _inside(child))
-        for severity, level in _levels(below)
+        for more, severity, level in _levels(below)
     ]
     return nested or [(label, None, folder)]
 
@@ -250,9 +257,18 @@ def _inside(folder: Path) -> list[Path]:
         raise InputError(f"{folder}: cannot be listed ({error.strerror or error}).") from error
 
 
-def _levels(folder: Path) -> list[tuple[int, Path]]:
-    """Return the subfolders that are named like a severity."""
-    return [(int(name), folder / name) for name in _SEVERITIES if (folder / name).is_dir()]
+def _levels(folder: Path) -> list[tuple[str, int | None, Path]]:
+    """Return the subfolders that are named like a severity or strength, with what they add to the label."""
+    named = [(_level(path), path) for path in _inside(folder)]
+    return [(*level, path) for level, path in named if level and path.is_dir()]
+
+
+def _level(folder: Path) -> tuple[str, int | None] | None:
+    """Return what a folder of `crypsis degrade` adds to a label, and its severity; None for one of another name."""
+    if folder.name in _SEVERITIES:
+        return "", int(folder.name)
+    metric, mark, strength = folder.name.partition("=")
+    return (f"/{folder.name}", None) if mark and metric in METRICS and _NUMBER.fullmatch(strength) else None
 
 
 def _paired(clean: Mapping[str, Path], one: PairSet, split: str) -> PairSet:
@@ -280,20 +296,13 @@ def _stored(sets: Sequence[PairSet], source: Source) -> Iterator[Version]:
     for one in sets:
         file = one.files.get(source.key)
         if file is not None:
-            columns = {"entry": one.label, "severity": one.severity, "degraded_bytes": file_size(file)}
-            yield Version(columns, "decode", file, partial(_read, file, source.image))
+            columns = {"entry": one.label, "severity": one.severity, "degraded_digest": file_digest(file)}
+            yield Version(columns, "decode", file, partial(_read, file))
 
 
-def _read(file: Path, clean_file: Path, clean: Image) -> Image:
-    """Return a degraded image; raise `ImageError` if it cannot be read or has another size than the clean one."""
-    image = read_image(file)
-    if image.shape != clean.shape:
-        (h, w), (height, width) = image.shape[:2], clean.shape[:2]
-        raise ImageError(
-            f"{file}: is {w}×{h} pixels, its clean image {clean_file} {width}×{height}; only images of one size "
-            "can be compared, and none is resized here."
-        )
-    return image
+def _read(file: Path, _: Image) -> Image:
+    """Return a degraded image, for which its clean one is not needed."""
+    return read_image(file)
 
 
 def finish_pairs(

@@ -16,7 +16,10 @@ import cv2
 
 from ..errors import IncompleteError, InputError, MissingDependencyError
 
-__all__ = ["RayCluster", "map_units_on_ray"]
+__all__ = ["THREAD_VARIABLES", "RayCluster", "map_units_on_ray"]
+
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")
+"""What worker processes have set to 1: many threads on busy cores cost more than they bring."""
 
 _RETRIES = 3
 """How often a unit is tried again after the death of its worker: what kills it every time is the unit's own fault."""
@@ -56,7 +59,7 @@ def map_units_on_ray(
     if started:
         _connect(ray, workers, cluster)
     actor = ray.remote(num_cpus=1, num_gpus=cluster.gpus, max_restarts=-1, max_task_retries=_RETRIES)(_Worker)
-    actors = [actor.remote(make_worker) for _ in range(workers)]
+    actors = [actor.remote(make_worker, os.getcwd()) for _ in range(workers)]  # noqa: PTH109
     try:
         remaining = iter(units)
         pending = {a.do.remote(unit): a for a in actors for unit in islice(remaining, 1)}
@@ -83,7 +86,7 @@ def map_units_on_ray(
 
 
 def _connect(ray: Any, workers: int, cluster: RayCluster) -> None:
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    threads = dict.fromkeys(THREAD_VARIABLES, "1")
     options: dict[str, Any] = {"runtime_env": {"env_vars": threads}, "log_to_driver": False, "logging_level": "ERROR"}
     if cluster.address is None:
         options |= {"num_cpus": workers, "include_dashboard": False}
@@ -96,7 +99,8 @@ def _connect(ray: Any, workers: int, cluster: RayCluster) -> None:
 class _Worker:
     """One process of the cluster."""
 
-    def __init__(self, make_worker: Callable[[], Callable[[Any], Any]]) -> None:
+    def __init__(self, make_worker: Callable[[], Callable[[Any], Any]], folder: str) -> None:
+        os.chdir(folder)  # relative paths mean here what they mean where the command was given
         cv2.setNumThreads(1)
         self.work = make_worker()
 

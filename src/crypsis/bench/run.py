@@ -10,7 +10,7 @@ from typing import Any
 from ..catalog.aligned import align_mask
 from ..datasets.masks import Item
 from ..errors import CrypsisError, InputError
-from ..io import file_size
+from ..io import file_digest
 from ..metrics.segmentation import MaskTruth, score_mask
 from ..models.segmenter import PredictionSource, Segmenter, load_model
 from ..results import RECORD_SCHEMA, SCORES
@@ -55,8 +55,8 @@ def run_masks(
         folder,
         list(plan.units()),
         partial(_Scorer, plan, folder),
-        columns=("image", "image_bytes", "mask_bytes"),
-        files_now=lambda unit: [(item.key, file_size(item.image), file_size(item.mask)) for item in unit.items],
+        columns=("image", "image_digest", "mask_digest"),
+        files_now=lambda unit: [(item.key, file_digest(item.image), file_digest(item.mask)) for item in unit.items],
         labor=labor,
         progress=progress,
     )
@@ -90,7 +90,7 @@ class _Scorer:
         }
         try:
             with clock("decode"):
-                common["image_bytes"], common["mask_bytes"] = plan.dataset.file_sizes(item)
+                common |= {"image_digest": file_digest(item.image), "mask_digest": file_digest(item.mask)}
                 sample = plan.dataset.load(item, on_size_mismatch=plan.on_size_mismatch)
         except CrypsisError as error:
             return self._failed(common, plan.conditions, error)

@@ -13,6 +13,7 @@ import json
 import os
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
@@ -22,8 +23,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ..datasets.folder import examples
 from ..errors import InputError, PlanChangedError
-from ..io import atomic_path, discard_leftovers, storing, write_atomic
+from ..io import atomic_path, discard_leftovers, locked, storing, write_atomic
 from ..results import PARTS, RUN_SCHEMA
 from .plan import MaskPlan
 
@@ -85,28 +87,32 @@ def claim_folder(
             names what differs.
     """
     identity = json.loads(json.dumps(identity))  # as it will be read back: tuples are lists there
-    file = folder / name
-    sessions: list[Any] = []
-    if file.exists():
-        old = _read_json(file)
-        if old.get("plan") != identity:
-            raise PlanChangedError(
-                f"{folder} holds a {what} of another plan ({'; '.join(_differences(old.get('plan', {}), identity))}). "
-                f"Give the command it was made with, or another folder for {option}."
-            )
-        if old.get("schema") != schema:
-            raise PlanChangedError(
-                f"{file} has schema {old.get('schema')!r} and this version writes {schema!r}, whose rows do not mix; "
-                f"finish it with the version it was made with, or name another folder for {option}."
-            )
-        sessions = old.get("sessions", [])
-    elif folder.is_file():
+    file, lock = folder / name, folder / f".{name}.lock"
+    if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; {option} names a folder.")
-    elif folder.is_dir() and any(folder.iterdir()):
-        raise InputError(f"{folder} is not empty and not a {what}; name a new folder for {option}.")
-    discard_leftovers(folder)
-    sessions.append(session)
-    write_json(file, {"schema": schema, "plan": identity, "sessions": sessions})
+    with locked(lock):  # shards start at the same time
+        sessions: list[Any] = []
+        if file.exists():
+            old = _read_json(file)
+            if old.get("plan") != identity:
+                differences = "; ".join(_differences(old.get("plan", {}), identity))
+                raise PlanChangedError(
+                    f"{folder} holds a {what} of another plan ({differences}). "
+                    f"Give the command it was made with, or another folder for {option}."
+                )
+            if old.get("schema") != schema:
+                raise PlanChangedError(
+                    f"{file} has schema {old.get('schema')!r} and this version writes {schema!r}, whose rows do not "
+                    f"mix; finish it with the version it was made with, or name another folder for {option}."
+                )
+            sessions = old.get("sessions", [])
+        elif any(path != lock and path.suffix != ".tmp" for path in folder.iterdir()):
+            with suppress(OSError):
+                lock.unlink()
+            raise InputError(f"{folder} is not empty and not a {what}; name a new folder for {option}.")
+        discard_leftovers(folder)
+        sessions.append(session)
+        write_json(file, {"schema": schema, "plan": identity, "sessions": sessions})
 
 
 def session_of(data: str) -> dict[str, Any]:
@@ -127,17 +133,29 @@ def _version(package: str) -> str:
 
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Name, in words, the values in which two plans differ."""
+    """Name, in words, the values in which two plans differ; of long ones only the names."""
     found: list[str] = []
+    named: dict[str, list[str]] = {}
     for key in dict.fromkeys((*old, *new)):
         before, after = old.get(key), new.get(key)
         if before == after:
             continue
         if isinstance(before, Mapping) and isinstance(after, Mapping):
             found += _differences(before, after, f"{prefix}{key}.")
+        elif _is_long(before) or _is_long(after):
+            how = "only now" if before is None else "only there" if after is None else "with other values"
+            named.setdefault(how, []).append(key)
         else:
             found.append(f"{prefix}{key}: {_short(before)} there, {_short(after)} now")
+    if named:
+        said = ", ".join(f"{examples(names)} {how}" for how, names in named.items())
+        found.append(f"{prefix.removesuffix('.')}: {said}" if prefix else said)
     return found[:5]
+
+
+def _is_long(value: Any) -> bool:
+    """Tell a value such as an entry's five sets of parameters."""
+    return isinstance(value, Mapping) or (isinstance(value, list) and any(isinstance(v, Mapping) for v in value))
 
 
 def _short(value: Any) -> str:
@@ -159,12 +177,12 @@ def remaining_units(
     Args:
         folder: of the run.
         units: all units, each with a `name`.
-        columns: columns of a part that say of which files, and of how many bytes, a row is; `image` first.
+        columns: columns of a part that say of which files, and of which content, a row is; `image` first.
         files_now: returns what these columns would hold if the unit were done now. A file that is gone may be left
             out where it is not needed any more.
 
     Raises:
-        PlanChangedError: files differ in size from when they were read.
+        PlanChangedError: files are others than when they were read.
     """
     todo: list[AnyUnit] = []
     changed: dict[str, None] = {}
@@ -199,9 +217,12 @@ def write_part(folder: Path, name: str, table: pa.Table, *, by: str | None = Non
     """
     values = [] if by is None else table[by].unique()
     groups = [table.filter(pc.equal(table[by], value)) for value in values] or [table]
+    words = [field.name for field in table.schema if pa.types.is_string(field.type)]  # numbers seldom repeat
     with (
         atomic_path(folder / PARTS / f"{name}.parquet", durable=True) as temporary,
-        pq.ParquetWriter(temporary, table.schema, compression="zstd") as writer,
+        pq.ParquetWriter(
+            temporary, table.schema, compression="zstd", use_dictionary=words, write_statistics=[by] if by else []
+        ) as writer,
     ):
         for group in groups:
             writer.write_table(group)

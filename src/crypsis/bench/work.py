@@ -11,11 +11,12 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import pyarrow as pa
 
@@ -25,7 +26,7 @@ from . import store
 from .engines import map_units
 from .ray_cluster import RayCluster
 
-__all__ = ["Clock", "Labor", "Outcome", "Receipt", "Shard", "UnitOfImages", "do_units", "make_part"]
+__all__ = ["Clock", "Labor", "Outcome", "Receipt", "Shard", "UnitOfImages", "do_units", "look_ahead", "make_part"]
 
 
 class UnitOfImages(Protocol):
@@ -43,6 +44,7 @@ class UnitOfImages(Protocol):
 
 
 AnyUnit = TypeVar("AnyUnit", bound=UnitOfImages)
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +207,7 @@ def make_part(
     make_rows: Callable[[Clock], tuple[list[dict[str, Any]], Iterable[tuple[str, str]]]],
     *,
     by: str | None = None,
+    clock: Clock | None = None,
 ) -> Receipt:
     """Make the rows of a unit, write its part and say so; a bug becomes its traceback.
 
@@ -214,11 +217,12 @@ def make_part(
         schema: of the part.
         make_rows: returns the rows and `(image, reason)` of what failed, given a clock to run its stages by.
         by: see `crypsis.bench.store.write_part`.
+        clock: one that was just started, if not the usual one.
 
     Raises:
         IncompleteError: the disk is full.
     """
-    clock = Clock()
+    clock = clock or Clock()
     try:
         rows, failures = make_rows(clock)
         with clock("store"):
@@ -233,21 +237,36 @@ def make_part(
 class Clock:
     """CPU seconds by stage: `with clock("decode"): …`, then `read()`."""
 
-    def __init__(self) -> None:
-        """Start."""
+    def __init__(self, timer: Callable[[], float] = time.process_time) -> None:
+        """Start.
+
+        Args:
+            timer: of stages; `time.thread_time` where several threads run stages at the same time.
+        """
         self.start = time.process_time()
+        self.timer = timer
         self.seconds: dict[str, float] = {}
 
     @contextmanager
     def __call__(self, stage: str) -> Iterator[None]:
         """Add what the block takes to a stage."""
-        start = time.process_time()
+        start = self.timer()
         try:
             yield
         finally:
-            self.seconds[stage] = self.seconds.get(stage, 0.0) + time.process_time() - start
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + self.timer() - start
 
     def read(self) -> dict[str, float]:
         """Return the seconds of each stage, and `total` since the start."""
         total = time.process_time() - self.start
         return {stage: round(value, 6) for stage, value in {**self.seconds, "total": total}.items()}
+
+
+def look_ahead(items: Iterator[Item]) -> Iterator[Item]:
+    """Yield items in order while a thread makes the next one, and no more than that one."""
+    end = object()
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(next, items, end)
+        while (item := following.result()) is not end:
+            following = pool.submit(next, items, end)
+            yield cast("Item", item)

@@ -17,7 +17,7 @@ from ..types import Image
 from . import get_entry
 from .entry import Entry
 
-__all__ = ["apply_degradation", "check_draw", "named_entry", "nearest_severity", "through_rgb"]
+__all__ = ["apply_degradation", "check_draw", "named_entry", "nearest_severity", "through_rgb", "through_rgb_and_back"]
 
 AnyImage = TypeVar("AnyImage")
 _Array = NDArray[Any]
@@ -65,8 +65,8 @@ def apply_degradation(
             level whose measured strength is nearest is applied; several canonical levels can mean the same one.
         calibration: for `canonical`: the measured strengths, from `crypsis.calibration.calibrate_distortion` for
             this degradation, or read back from JSON; `crypsis.calibration.shipped_calibration(name)` needs no images.
-        canonical_strengths: for `canonical`: five strengths, mildest first, between the ends of the measured ones;
-            by default those of the calibration.
+        canonical_strengths: for `canonical`: five strengths, mildest first (in `psnr` falling, in every other metric
+            rising), between the ends of the measured ones; by default those of the calibration.
 
     Returns:
         A new image; it shares no memory with `image`.
@@ -100,19 +100,37 @@ def through_rgb(image: AnyImage, operate: Callable[[Image], Image]) -> AnyImage:
     Raises:
         ImageError: the image has another type, shape or range; the message says what to convert to.
     """
+    return through_rgb_and_back(image, lambda rgb, _: operate(rgb))
+
+
+def through_rgb_and_back(image: AnyImage, operate: Callable[[Image, Callable[[Image], Image]], Image]) -> AnyImage:
+    """Do as `through_rgb`, and also tell `operate` what of a result is given back.
+
+    Args:
+        image: of any accepted kind.
+        operate: is given the image as uint8 RGB, and a function that returns, as uint8 RGB, what a result becomes in
+            the image's kind: three equal channels of a gray one, black and white of a bool one.
+
+    Raises:
+        ImageError: see `through_rgb`.
+    """
 
     def degrade(array: _Array) -> _Array:
         """Degrade H×W×C of any accepted dtype, C = 1..4, where the last of 2 or 4 is alpha."""
         color = array[:, :, : 1 if array.shape[2] < 3 else 3]
-        rgb = _to_uint8(color)
-        if rgb.shape[2] == 1:
-            rgb = np.repeat(rgb, 3, axis=2)
-        worse = operate(rgb)
-        if color.shape[2] == 1:
-            worse = worse[:, :, 1:2]
+        channels = color.shape[2]
+
+        def as_rgb(values: _Array) -> Image:
+            rgb = _to_uint8(values)
+            return np.repeat(rgb, 3, axis=2) if channels == 1 else rgb
+
+        def in_kind(worse: Image) -> _Array:
+            return _from_uint8(worse[:, :, 1:2] if channels == 1 else worse, array.dtype)
+
+        worse = operate(as_rgb(color), lambda result: as_rgb(in_kind(result)))
         result = np.empty(array.shape, array.dtype)
-        result[:, :, : color.shape[2]] = _from_uint8(worse, array.dtype)
-        result[:, :, color.shape[2] :] = array[:, :, color.shape[2] :]
+        result[:, :, :channels] = in_kind(worse)
+        result[:, :, channels:] = array[:, :, channels:]
         return result
 
     if isinstance(image, PIL.Image.Image):
@@ -193,9 +211,11 @@ def _native_severity(
     if canonical_strengths is None:
         canonical_strengths = calibration.get("canonical_strengths")
     targets = _numbers(canonical_strengths, "canonical_strengths", len(entry.severities))
-    rising = targets[-1] >= targets[0]
+    metric = calibration.get("metric")
+    rising = targets[-1] >= targets[0] if metric is None else metric != "psnr"
     if targets != sorted(targets, reverse=not rising):
-        raise InputError(f"canonical_strengths go from the mildest to the strongest; got {targets}.")
+        order = "" if metric is None else f", which {'rise' if rising else 'fall'} in {metric}"
+        raise InputError(f"canonical_strengths go from the mildest to the strongest{order}; got {targets}.")
     low, high = min(measured), max(measured)
     slack = 1e-9 * (high - low)
     if not low - slack <= targets[level - 1] <= high + slack:

@@ -6,10 +6,12 @@ from typing import Annotated
 
 import typer
 
-from . import degradations, runs, strength
-from .shell import app
+from . import degradations, detection, masks, runs, strength
+from .shell import PANELS, app
 
-__all__ = ["app", "degradations", "runs", "strength"]
+__all__ = ["app", "degradations", "detection", "masks", "runs", "strength"]
+
+app.registered_commands.sort(key=lambda info: PANELS.index(str(info.rich_help_panel)))
 
 
 def _version(value: bool) -> None:

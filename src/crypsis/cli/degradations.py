@@ -12,6 +12,7 @@ import typer
 
 from ..errors import InputError
 from .shell import (
+    DEGRADATIONS,
     PROCESSORS,
     Json,
     NonCam,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from ..bench.dataset import DatasetPlan
 
 
-@command(app, "list")
+@command(app, "list", DEGRADATIONS)
 def list_(
     family: Annotated[str | None, typer.Option(help="Only this family, such as cod10k-c.")] = None,
     paper: Annotated[str | None, typer.Option(help="Only this paper, such as Hendrycks_ICLR_2019.")] = None,
@@ -96,7 +97,7 @@ def _levels(parameters: Any) -> str:
     return "\n".join(f"{name} " + " ".join(f"{values.get(name, '–')}" for values in parameters) for name in names)
 
 
-@command(app, "describe")
+@command(app, "describe", DEGRADATIONS)
 def describe(name: Annotated[str, typer.Argument(help="Name of a degradation, such as cod10k-c/rain.")]) -> None:
     """Show one degradation: parameters, taxonomy, source, notes."""
     from ..catalog import get_entry
@@ -116,7 +117,7 @@ def describe(name: Annotated[str, typer.Argument(help="Name of a degradation, su
         print(f"note    {e.note}")
 
 
-@command(app, "degrade")
+@command(app, "degrade", DEGRADATIONS)
 def degrade(
     source: Annotated[
         Path, typer.Argument(metavar="IN", help="An image or a folder of images; with --plan a data set, or 'demo'.")
@@ -142,11 +143,16 @@ def degrade(
         float | None,
         typer.Option(help="Instead of a severity: degrade every image until the measured strength is this."),
     ] = None,
-    metric: Annotated[str, typer.Option(help="Of --strength: 1-ssim, psnr (dB) or lpips.")] = "1-ssim",
+    metric: Annotated[
+        str | None, typer.Option(help="Of --strength: 1-ssim, psnr (dB) or lpips.", show_default="1-ssim")
+    ] = None,
     tolerance: Annotated[float | None, typer.Option(help="Of --strength.", show_default="0.005; psnr 0.1 dB")] = None,
     annotations: Annotated[
         Path | None, typer.Option(help="With --plan: a COCO JSON file whose file names start from IN.")
     ] = None,
+    label_format: Annotated[
+        str, typer.Option(help="With --annotations: coco, or yolo (images/, labels/ and data.yaml for each condition).")
+    ] = "coco",
     truth: Truth = "published",
     split: Split = "test",
     include_noncam: NonCam = False,
@@ -156,7 +162,7 @@ def degrade(
     ] = False,
     seed: Seed = 0,
     image_format: Annotated[
-        str, typer.Option("--format", help="png (lossless), webp, jpg (adds losses), bmp, tif, or keep the endings.")
+        str, typer.Option("--format", help="png (lossless), webp or jpg (add losses), bmp, tif, or keep the endings.")
     ] = "png",
     workers: Workers = PROCESSORS,
     quiet: Quiet = False,
@@ -169,15 +175,20 @@ def degrade(
     """
     from .progress import Reporter
 
+    if strength is None and (metric is not None or tolerance is not None):
+        raise InputError("--metric and --tolerance are of --strength; give one, or leave them out.")
     if plan is None:
-        if family or entries or annotations or dry_run or truth != "published":
-            raise InputError("--family, --entries, --annotations, --truth and --dry-run need --plan full|round-robin.")
+        if family or entries or annotations or dry_run or truth != "published" or label_format != "coco":
+            raise InputError(
+                "--family, --entries, --annotations, --label-format, --truth and --dry-run need "
+                "--plan full|round-robin."
+            )
         from ..bench.degrade import Target, degrade_files
 
         with Reporter("images", quiet=quiet) as reporter:
             outcome = degrade_files(
                 source, target, ops=op or [], severities=read_severities(severity) if severity else None,
-                strength=None if strength is None else Target(strength, metric, tolerance), seed=seed,
+                strength=None if strength is None else Target(strength, metric or "1-ssim", tolerance), seed=seed,
                 image_format=image_format, workers=workers, progress=reporter.update,
             )  # fmt: skip
         print_failed(outcome.failures)
@@ -192,8 +203,8 @@ def degrade(
     planned = plan_dataset(
         str(source), arrangement=plan, entries=read_names(entries),
         families=family or [], severities=read_severities(severity or "1-5"), seed=seed, truth=truth,
-        image_format=image_format, annotations=annotations, split=split, include_noncam=include_noncam,
-        allow_unpaired=allow_unpaired,
+        image_format=image_format, annotations=annotations, label_format=label_format, split=split,
+        include_noncam=include_noncam, allow_unpaired=allow_unpaired,
     )  # fmt: skip
     for warning in planned.warnings:
         say(f"warning: {warning}", quiet=quiet)
@@ -223,7 +234,7 @@ def _degrade_dataset(plan: DatasetPlan, out: Path, workers: int, *, quiet: bool)
     return 3 if outcome.failures else 0
 
 
-@command(app, "gallery")
+@command(app, "gallery", DEGRADATIONS)
 def gallery(
     image: Annotated[Path, typer.Argument(help="An image file.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file to write.")] = Path("gallery.html"),

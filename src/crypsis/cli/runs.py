@@ -1,166 +1,137 @@
-"""Commands about benchmarks and their runs: validate, bench cod10k-c, tables, report, status, demo."""
+"""Commands about runs that exist: tables, report, eval, status, verify, export; and demo and doctor."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import InputError
 from .shell import (
+    BENCHMARKS,
     PROCESSORS,
-    Data,
+    RUNS,
     Json,
-    NonCam,
     Quiet,
     Runs,
-    Seed,
-    Split,
     TableFormat,
-    Truth,
-    Unpaired,
     Workers,
     app,
-    bench_app,
     command,
-    print_failed,
-    refuse_bugs,
+    read_names,
     say,
 )
 
 if TYPE_CHECKING:
-    from ..bench.plan import MaskPlan
+    from ..report.tables import Table
+    from ..types import Condition
+
+Run = Annotated[Path, typer.Argument(help="A run folder.", metavar="RUN")]
+
+_MASKS, _DETECTIONS, _MEASUREMENT = "a run of segmenters", "a run of detectors", "a measurement of strength"
 
 
-@command(app, "validate")
-def validate(
-    data: Annotated[str, typer.Argument(help="'demo', a folder of images and masks, or a .csv/.jsonl manifest.")],
-    annotations: Annotated[
-        Path | None,
-        typer.Option(help="Boxes instead of masks: a COCO .json file, or a folder of YOLO .txt or VOC .xml files."),
-    ] = None,
-    split: Split = "test",
-    include_noncam: NonCam = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> int:
-    """Decode every image of a data set with its masks or boxes, and print what is wrong, problem by problem."""
-    from ..datasets.detection import open_detection
-    from ..datasets.masks import open_masks
-    from ..datasets.validation import DetectionReport, ValidationReport, validate_detection, validate_masks
-    from .progress import Reporter
+def _kind(runs: Sequence[Path]) -> str:
+    """Return what kind of runs these are; refuse a mixture."""
+    from ..bench.measure import MEASURE_SCHEMA
+    from ..detection_results import DETECTION_RUN_SCHEMA
+    from ..results import run_schema
 
-    report: DetectionReport | ValidationReport
-    with Reporter("images", quiet=quiet) as reporter:
-        if annotations is not None:
-            report = validate_detection(open_detection(data, annotations), progress=reporter.update)
-        else:
-            masks = open_masks(data, split=split, include_noncam=include_noncam, allow_unpaired=True)
-            report = validate_masks(masks, progress=reporter.update)
-    if as_json:
-        print(json.dumps(report.to_dict(), indent=1, ensure_ascii=False))
-    else:
-        print(report.text())
-    return 0 if report.ok else 2
+    kinds = {path: {DETECTION_RUN_SCHEMA: _DETECTIONS, MEASURE_SCHEMA: _MEASUREMENT}.get(run_schema(path), _MASKS)
+             for path in runs}  # fmt: skip
+    first, *others = kinds
+    for other in others:
+        if kinds[other] != kinds[first]:
+            raise InputError(f"{first} holds {kinds[first]} and {other} {kinds[other]}; give them one by one.")
+    return kinds[first]
 
 
-@command(bench_app, "cod10k-c")
-def bench_cod10k_c(
-    data: Data,
-    model: Annotated[
-        list[str],
-        typer.Option(
-            help="saliency | onnx:PATH[,size=…] | predictions:DIR | python:module:function; may be repeated; "
-            "every one takes ,name=LABEL."
-        ),
-    ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The run folder; the same command continues it.")],
-    limit: Annotated[int | None, typer.Option(min=1, help="Only this many images, for a trial (recorded).")] = None,
-    workers: Workers = PROCESSORS,
-    seed: Seed = 0,
-    split: Split = "test",
-    normalize: Annotated[str, typer.Option(help="raw, or minmax as some evaluators do (recorded).")] = "raw",
-    on_size_mismatch: Annotated[str, typer.Option(help="error, or resize-mask, when sizes differ.")] = "error",
-    truth: Truth = "published",
-    include_noncam: NonCam = False,
-    allow_unpaired: Unpaired = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> int:
-    """Segmentation under 8 corruptions × 5 severities (COD10K-C): run, score, tables and a report."""
-    from ..bench.plan import plan_cod10k_c
-
-    plan = plan_cod10k_c(
-        data, model, split=split, seed=seed, limit=limit, normalize=normalize, on_size_mismatch=on_size_mismatch,
-        truth=truth, include_noncam=include_noncam, allow_unpaired=allow_unpaired,
-    )  # fmt: skip
-    return _bench(plan, out, workers, quiet=quiet, as_json=as_json)
-
-
-def _bench(plan: MaskPlan, out: Path, workers: int, *, quiet: bool, as_json: bool) -> int:
-    """Run a plan, then make summary, pictures and report, and print the headline tables."""
-    from ..bench.finish import finish
-    from ..bench.run import run_masks
-    from ..io import write_atomic
-    from ..report.page import build_report
-    from .progress import Reporter
-
-    for warning in plan.dataset.warnings:
-        say(f"warning: {warning}", quiet=quiet)
-    with Reporter("images", quiet=quiet) as reporter:
-        outcome = run_masks(plan, out, workers=workers, progress=reporter.follow)
-    refuse_bugs(outcome, out, "Crypsis or a model")
-    print_failed(outcome.failures, most=20, rest="the report")
-    page = build_report([finish(out, plan)])
-    write_atomic(out / "report.html", page.encode())
-    _print_tables([out], "markdown", "dice", intervals=True, as_json=as_json, headline=True)
-    say(f"\nReport: {out / 'report.html'}", quiet=quiet)
-    return 3 if outcome.failures else 0
-
-
-def _print_tables(
-    runs: list[Path], style: str, metric: str, *, intervals: bool, as_json: bool, headline: bool = False
+def print_tables(
+    runs: Sequence[Path],
+    style: str,
+    *,
+    metric: str | None = None,
+    intervals: bool = True,
+    as_json: bool = False,
+    headline: bool = False,
 ) -> None:
+    """Print the tables of runs, or their summaries as JSON."""
+    kind = _kind(runs)
+    if kind == _MEASUREMENT:
+        raise InputError(f"{runs[0]} is {kind}; its tables come from `crypsis measure`, given again.")
+    made = _of_detections(runs) if kind == _DETECTIONS else _of_masks(runs)
+    summaries, long_csv, make_tables, usual = made
+    if as_json:
+        found = {str(path): summary for path, summary in zip(runs, summaries(), strict=True)}
+        print(json.dumps(found, indent=1, ensure_ascii=False))
+    elif style == "csv":
+        print(long_csv(), end="")
+    else:
+        tables = make_tables(metric or usual, intervals)
+        print(_texts(tables[:3] if headline else tables, style))
+
+
+_Made = tuple[Callable[[], Sequence[Any]], Callable[[], str], "Callable[[str, bool], Sequence[Table]]", str]
+
+
+def _of_masks(runs: Sequence[Path]) -> _Made:
     from ..report.comparison import compare_runs
     from ..report.tables import long_csv, run_tables
     from ..results import RunFolder
 
     folders = [RunFolder.open(path) for path in runs]
-    if as_json:
-        summaries = compare_runs(folders).summaries
-        found = {str(folder.path): summary for folder, summary in zip(folders, summaries, strict=True)}
-        print(json.dumps(found, indent=1, ensure_ascii=False))
-        return
-    if style == "csv":
-        print(long_csv(folders), end="")
-        return
-    tables = run_tables(folders, metric=metric, intervals=intervals)
+    return (
+        lambda: compare_runs(folders).summaries,
+        lambda: long_csv(folders),
+        lambda metric, intervals: run_tables(folders, metric=metric, intervals=intervals),
+        "dice",
+    )
+
+
+def _of_detections(runs: Sequence[Path]) -> _Made:
+    from ..detection_results import DetectionRun
+    from ..report.detection_comparison import compare_detections
+    from ..report.detection_tables import detection_csv, detection_tables
+
+    folders = [DetectionRun.open(path) for path in runs]
+    return (
+        lambda: compare_detections(folders).summaries,
+        lambda: detection_csv(folders),
+        lambda metric, intervals: detection_tables(folders, metric=metric, intervals=intervals),
+        "ap",
+    )
+
+
+def _texts(tables: Sequence[Table], style: str) -> str:
+    """Return tables as text; a note that holds for several is printed once, but a LaTeX table must stand alone."""
     said: set[str] = set()
     texts = []
-    for table in tables[:3] if headline else tables:
-        # a note that holds for several tables is printed once; a LaTeX table must stand alone
+    for table in tables:
         notes = table.notes if style == "latex" else tuple(note for note in table.notes if note not in said)
         said.update(notes)
         texts.append(getattr(replace(table, notes=notes), style)())
-    print("\n".join(texts))
+    return "\n".join(texts)
 
 
-@command(app, "tables")
+@command(app, "tables", RUNS)
 def tables(
     runs: Runs,
     style: Annotated[TableFormat, typer.Option("--format", "-f", help="How to write them.")] = TableFormat.markdown,
-    metric: Annotated[str, typer.Option(help="Metric of the per-corruption and per-severity tables.")] = "dice",
+    metric: Annotated[
+        str | None, typer.Option(help="Metric of the tables by condition.", show_default="dice; ap of detectors")
+    ] = None,
     intervals: Annotated[bool, typer.Option(help="Show 95% bootstrap intervals over images.")] = True,
     as_json: Json = False,
 ) -> None:
     """Print the tables of one run, or of several side by side; CSV is one long table of every number."""
-    _print_tables(runs, style.value, metric, intervals=intervals, as_json=as_json)
+    print_tables(runs, style.value, metric=metric, intervals=intervals, as_json=as_json)
 
 
-@command(app, "report")
+@command(app, "report", RUNS)
 def report(
     runs: Runs,
     out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file to write.")] = Path("report.html"),
@@ -168,43 +139,167 @@ def report(
 ) -> None:
     """Write one self-contained HTML page about one or several runs, or about one measurement of strength."""
     from ..io import write_atomic
-    from ..report.page import build_report
-    from ..report.strength_page import build_strength_report, is_measurement
-    from ..results import RunFolder
 
-    measurement = next((path for path in runs if is_measurement(path)), None)
-    if measurement is None:
-        page = build_report([RunFolder.open(path) for path in runs])
-    elif len(runs) == 1:
-        page = build_strength_report(measurement)
+    kind = _kind(runs)
+    if kind == _MEASUREMENT:
+        from ..report.strength_page import build_strength_report
+
+        if len(runs) > 1:
+            raise InputError(f"{runs[0]} is {kind}; its report is of that folder alone.")
+        page = build_strength_report(runs[0])
+    elif kind == _DETECTIONS:
+        from ..detection_results import DetectionRun
+        from ..report.detection_page import build_detection_report
+
+        page = build_detection_report([DetectionRun.open(path) for path in runs])
     else:
-        raise InputError(f"{measurement} is a measurement of strength; its report is of that folder alone.")
+        from ..report.page import build_report
+        from ..results import RunFolder
+
+        page = build_report([RunFolder.open(path) for path in runs])
     write_atomic(out, page.encode())
     say(f"Open {out}", quiet=quiet)
 
 
-@command(app, "status")
-def status(run: Annotated[Path, typer.Argument(help="A run folder.", metavar="RUN")]) -> int:
-    """Say how much of a run is done."""
-    from ..results import RunFolder
+@command(app, "eval", RUNS)
+def evaluate(
+    run: Run,
+    evaluator: Annotated[
+        str | None, typer.Option(help="Of detections: hotcoco, or pycocotools (extra).", show_default="hotcoco")
+    ] = None,
+    bootstrap: Annotated[
+        int | None,
+        typer.Option(min=0, help="Resamplings of the images for intervals of AP.", show_default="1000 for small runs"),
+    ] = None,
+    style: Annotated[TableFormat, typer.Option("--format", "-f", help="How to write them.")] = TableFormat.markdown,
+    as_json: Json = False,
+) -> None:
+    """Score a run again from what it holds, without images or models; prints its tables, renews its report."""
+    if _kind([run]) == _DETECTIONS:
+        from ..bench.detection_finish import score_detection
+        from ..io import write_atomic
+        from ..report.detection_page import build_detection_report
 
-    folder = RunFolder.open(run)
-    progress = folder.progress()
-    done, failed = progress.images, progress.failures
-    planned = folder.plan["dataset"]["images"]
-    print(f"{run}: {len(done)} of {planned} images done, {len(failed)} of them failed.")
+        page = build_detection_report([score_detection(run, evaluator=evaluator or "hotcoco", samples=bootstrap)])
+        write_atomic(run / "report.html", page.encode())
+    elif _kind([run]) == _MASKS:
+        from ..bench.store import write_json
+        from ..io import write_atomic
+        from ..report.page import build_report
+        from ..results import RunFolder, summarize
+
+        if evaluator is not None or bootstrap is not None:
+            raise InputError("--evaluator and --bootstrap are for runs of detectors.")
+        write_json(run / "summary.json", summarize(RunFolder.open(run)))
+        write_atomic(run / "report.html", build_report([RunFolder.open(run)]).encode())
+    print_tables([run], style.value, as_json=as_json)
+
+
+@command(app, "status", RUNS)
+def status(run: Run) -> int:
+    """Say how much of a run is done."""
+    kind = _kind([run])
+    failed: dict[str, str] = {}
+    if kind == _DETECTIONS:
+        from ..detection_results import DetectionRun
+
+        folder = DetectionRun.open(run)
+        images, by_model = folder.progress()
+        done, planned = len(images), folder.plan["dataset"]["images"]
+        failed = {image: reason for reasons in by_model.values() for image, reason in reasons.items()}
+    elif kind == _MASKS:
+        from ..results import RunFolder
+
+        masks = RunFolder.open(run)
+        progress = masks.progress()
+        done, planned, failed = len(progress.images), masks.plan["dataset"]["images"], progress.failures
+    else:
+        raise InputError(f"{run} is {kind}; give the measure command again, or `crypsis verify`.")
+    print(f"{run}: {done} of {planned} images done, {len(failed)} of them failed.")
     for image, reason in failed.items():
         print(f"failed: {image}: {reason}")
-    return 0 if len(done) == planned and not failed else 3
+    return 0 if done == planned and not failed else 3
 
 
-@command(app, "demo")
+@command(app, "verify", RUNS)
+def verify(run: Run, as_json: Json = False) -> int:
+    """Look through a run from outside: is every part readable and every result there once? And its digest."""
+    from ..bench.verify import verify_run
+
+    found = verify_run(run)
+    print(json.dumps(found.to_dict(), indent=1, ensure_ascii=False) if as_json else found.text())
+    return 0 if found.ok else 3
+
+
+@command(app, "export", RUNS)
+def export(
+    run: Run,
+    out: Annotated[Path, typer.Argument(help="A new folder.", metavar="OUT")],
+    style: Annotated[str, typer.Option("--format", "-f", help="coco: results as JSON, or fiftyone.")] = "coco",
+    model: Annotated[str | None, typer.Option(help="Which detector.", show_default="the only one")] = None,
+    condition: Annotated[
+        list[str] | None,
+        typer.Option(help="Only these, such as clean or imagenet-c/fog@3; with commas.", show_default="all"),
+    ] = None,
+    threshold: Annotated[float, typer.Option(min=0, max=1, help="Leave out detections of lower scores.")] = 0.0,
+    images: Annotated[Path | None, typer.Option(help="For fiftyone: the folder of the images.")] = None,
+) -> None:
+    """Write the detections of a run for other tools."""
+    from ..bench.export import export_detections
+    from ..detection_results import DetectionRun
+
+    folder = DetectionRun.open(run)
+    if model is None and len(folder.models) > 1:
+        raise InputError(f"{run} has several detectors ({', '.join(folder.models)}); choose one with --model.")
+    found = export_detections(
+        folder, out, model=model or folder.models[0], style=style, threshold=threshold,
+        conditions=[_condition(text) for text in read_names(condition)], images=images,
+    )  # fmt: skip
+    print(found.text())
+
+
+def _condition(text: str) -> Condition:
+    """Read `clean`, or `imagenet-c/fog@3`."""
+    from ..bench.degrade import parse_step
+    from ..types import Condition
+
+    if text == "clean":
+        return Condition("clean", 0)
+    step = parse_step(text)
+    if step.severity is None:
+        raise InputError(f"A condition is clean, or a degradation with its severity such as {text}@3.")
+    return Condition(step.entry.name, step.severity)
+
+
+@command(app, "doctor", RUNS)
+def doctor(as_json: Json = False) -> None:
+    """Say which packages, extras, devices and weights are here, and how to get what is not."""
+    from ..environment import describe_environment, environment_text
+
+    found = describe_environment()
+    print(json.dumps(found, indent=1) if as_json else environment_text(found))
+
+
+@command(app, "demo", BENCHMARKS)
 def demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="The run folder.")] = Path("runs/demo"),
+    detection: Annotated[bool, typer.Option("--detection", help="A detector instead of a segmenter.")] = False,
     workers: Workers = PROCESSORS,
     quiet: Quiet = False,
 ) -> int:
-    """Run COD10K-C on the 48 images that come with Crypsis, with the built-in saliency segmenter."""
-    from ..bench.plan import plan_cod10k_c
+    """Run a benchmark on the 48 images that come with Crypsis: COD10K-C, or with --detection COCO-Degradation.
 
-    return _bench(plan_cod10k_c("demo", ["saliency"]), out, workers, quiet=quiet, as_json=False)
+    The segmenter is classical and built in. The detector is NanoDet-g, whose weights come along; it looks for animals,
+    of whatever kind, under a few degradations of each family.
+    """
+    from ..bench.work import Labor
+
+    if detection:
+        from ..bench.detection_plan import plan_demo
+        from .detection import detect
+
+        return detect(plan_demo(), out, Labor(workers), quiet=quiet)
+    from ..bench.plan import plan_cod10k_c
+    from .masks import segment
+
+    return segment(plan_cod10k_c("demo", ["saliency"]), out, Labor(workers), quiet=quiet)

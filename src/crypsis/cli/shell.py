@@ -25,7 +25,12 @@ if TYPE_CHECKING:
     from ..bench.work import Labor, Outcome
 
 __all__ = [
+    "BENCHMARKS",
+    "DEGRADATIONS",
+    "PANELS",
     "PROCESSORS",
+    "RUNS",
+    "STRENGTH",
     "Address",
     "Data",
     "Engine",
@@ -56,7 +61,13 @@ __all__ = [
     "read_severities",
     "refuse_bugs",
     "say",
+    "say_time",
 ]
+
+PANELS = DEGRADATIONS, STRENGTH, BENCHMARKS, RUNS = (
+    "Degrade images", "Measure strength", "Run benchmarks", "Read runs"
+)  # fmt: skip
+"""Headings of `--help`, in order."""
 
 app = typer.Typer(
     help="How hard is an object to see, and does your model still see it?",
@@ -67,13 +78,21 @@ app = typer.Typer(
 
 bench_app = typer.Typer(help="Run a benchmark; the same command continues an interrupted run.", no_args_is_help=True)
 
-app.add_typer(bench_app, name="bench")
+app.add_typer(bench_app, name="bench", rich_help_panel=BENCHMARKS)
 
 Parameters = ParamSpec("Parameters")
 
 
-def command(home: typer.Typer, name: str) -> Callable[[Callable[Parameters, int | None]], Callable[Parameters, None]]:
-    """Register a command whose expected errors become one sentence and an exit code."""
+def command(
+    home: typer.Typer, name: str, panel: str | None = None
+) -> Callable[[Callable[Parameters, int | None]], Callable[Parameters, None]]:
+    """Register a command whose expected errors become one sentence and an exit code.
+
+    Args:
+        home: what it is a command of.
+        name: what it is called.
+        panel: heading that `--help` lists it under.
+    """
 
     def register(function: Callable[Parameters, int | None]) -> Callable[Parameters, None]:
         @functools.wraps(function)
@@ -101,7 +120,7 @@ def command(home: typer.Typer, name: str) -> Callable[[Callable[Parameters, int 
                 signal.signal(signal.SIGTERM, terminated)
             raise SystemExit(code or 0)
 
-        home.command(name)(run)
+        home.command(name, rich_help_panel=panel)(run)
         return run
 
     return register
@@ -196,6 +215,27 @@ def read_labor(workers: int, engine: str, address: str | None, shard: str, minut
         raise InputError("--address is for --engine ray.")
     cluster = RayCluster(address) if engine == "ray" else None
     return Labor(workers, cluster, Shard.parse(shard), minutes)
+
+
+def say_time(outcome: Outcome, pictures: int, what: str, *, quiet: bool) -> None:
+    """Say where the time of a run went.
+
+    Args:
+        outcome: of the call.
+        pictures: how many images under a condition it went through.
+        what: what these are called.
+        quiet: say nothing.
+    """
+    total = outcome.seconds.get("total", 0.0)
+    if pictures and total:
+        stages = ", ".join(
+            f"{stage} {spent / total:.0%}" for stage, spent in outcome.seconds.items() if stage != "total"
+        )
+        say(
+            f"{pictures:,} {what} in {total:.1f} s of CPU, {1000 * total / pictures:.1f} ms each, "
+            f"{pictures / total:.1f}/s ({stages}).",
+            quiet=quiet,
+        )
 
 
 def is_unfinished(outcome: Outcome, labor: Labor, folder: Path, units: int, *, quiet: bool) -> bool:

@@ -12,6 +12,7 @@ import typer
 from ..errors import InputError
 from .shell import (
     PROCESSORS,
+    STRENGTH,
     Images,
     Json,
     Quiet,
@@ -26,6 +27,7 @@ from .shell import (
     read_numbers,
     refuse_bugs,
     say,
+    say_time,
 )
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from ..calibration import Calibration, CommonScale
 
 
-@command(app, "measure")
+@command(app, "measure", STRENGTH)
 def measure(
     data: Images,
     out: Annotated[Path, typer.Option("--out", "-o", help="The run folder; the same command continues it.")],
@@ -48,7 +50,7 @@ def measure(
         typer.Option(
             metavar="[LABEL=]FOLDER",
             help="Instead of entries: degraded images that exist, of the same names, or in subfolders 1 to 5 for "
-            "severities; may be repeated.",
+            "severities (or METRIC=STRENGTH); may be repeated.",
         ),
     ] = None,
     near: Annotated[
@@ -114,7 +116,8 @@ def measure(
         if style is TableFormat.markdown:
             print(findings_text(find_all(table)), end="")
     say(f"Report: {out / 'report.html'}", quiet=quiet)
-    return _time_spent(outcome, quiet=quiet)
+    say_time(outcome, outcome.images * len(plan.conditions), "degraded images", quiet=quiet)
+    return 3 if outcome.failures else 0
 
 
 def _measure_pairs(
@@ -135,8 +138,11 @@ def _measure_pairs(
     from ..bench.pairs import finish_pairs, plan_pairs
     from ..catalog import get_entry
     from ..report.strength_tables import pair_csv, pair_table, placement_text
+    from ..severity.calibration import SHIPPED_METRICS
 
     near = [get_entry(name).name for name in near]  # a name that does not exist is said before hours of work
+    if near and not set(metrics) & set(SHIPPED_METRICS):
+        raise InputError(f"--near compares in {' or '.join(SHIPPED_METRICS)}; name one of these with --metric too.")
     plan = plan_pairs(data, against, metrics=metrics, limit=limit, split=split, allow_unpaired=allow_unpaired)
     outcome = _measured(plan, out, workers, quiet=quiet)
     sets, placements = finish_pairs(plan, out, outcome.failures, near=near)
@@ -148,7 +154,8 @@ def _measure_pairs(
         print(getattr(pair_table(sets), style.value)(), end="")
         if style is TableFormat.markdown:
             print(f"\n{placement_text(placements)}", end="")
-    return _time_spent(outcome, quiet=quiet)
+    say_time(outcome, outcome.images * len(plan.conditions), "degraded images", quiet=quiet)
+    return 3 if outcome.failures else 0
 
 
 def _measured(plan: MeasurePlan | PairPlan, out: Path, workers: int, *, quiet: bool) -> Outcome:
@@ -165,19 +172,7 @@ def _measured(plan: MeasurePlan | PairPlan, out: Path, workers: int, *, quiet: b
     return outcome
 
 
-def _time_spent(outcome: Outcome, *, quiet: bool) -> int:
-    """Say where the time of a measurement went, and return the exit code."""
-    if outcome.images:
-        total = outcome.seconds.get("total", 0.0)
-        stages = ", ".join(
-            f"{stage} {spent / total:.0%}" for stage, spent in outcome.seconds.items() if stage != "total" and total
-        )
-        each = total / outcome.images
-        say(f"{outcome.images:,} images in {total:.1f} s of CPU, {each:.2f} s each ({stages}).", quiet=quiet)
-    return 3 if outcome.failures else 0
-
-
-@command(app, "calibrate")
+@command(app, "calibrate", STRENGTH)
 def calibrate(
     entry: Annotated[
         list[str], typer.Option(help="Name of a degradation, such as cod10k-c/fog; several share one scale.")
@@ -206,16 +201,22 @@ def calibrate(
     from ..bench.measure import plan_measure
     from ..calibration import common_scale, shipped_calibration
     from ..catalog import get_entry
-    from ..io import write_atomic
+    from ..io import check_place, write_atomic
+    from ..severity.calibration import SHIPPED_METRICS
+    from ..severity.strength import check_metric
     from .progress import Reporter
 
+    if out:
+        check_place(out, "--out")
     names = list(dict.fromkeys(get_entry(name).name for name in read_names(entry)))
     levels = read_numbers(strengths, "--strengths") if strengths is not None else None
     calibrations: list[Calibration] = []
     failures: dict[str, str] = {}
     if data is None:
-        if limit is not None or seed:
-            raise InputError("--limit and --seed are for measuring; name the images with --data.")
+        if limit is not None or seed or split != "test":
+            raise InputError("--limit, --seed and --split are for measuring; name the images with --data.")
+        if check_metric(metric) not in SHIPPED_METRICS:
+            raise InputError(f"No calibration in {metric} ships with Crypsis; name images to measure with --data.")
         calibrations = [shipped_calibration(name, metric) for name in names]
     else:
         for name in names:
@@ -242,8 +243,8 @@ def calibrate(
     if scale:
         _print_scale(scale)
     if out:
-        use = "CommonScale.place" if scale else "apply_degradation(…, mode='canonical', calibration=…)"
-        say(f"Written to {out}; use it with {use}.", quiet=quiet)
+        use = "CommonScale.from_dict(…).place" if scale else "apply_degradation(…, mode='canonical', calibration=…)"
+        say(f"Written to {out}; read it with json.load and use it with {use}.", quiet=quiet)
     return 3 if failures else 0
 
 

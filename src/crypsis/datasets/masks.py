@@ -102,16 +102,6 @@ class MaskDataset:
         """Return the SHA-256 (hex) of the sorted keys: which images, not what is in them."""
         return hashlib.sha256("\n".join(sorted(item.key for item in self.items)).encode()).hexdigest()
 
-    def file_sizes(self, item: Item) -> tuple[int, int]:
-        """Return the sizes of the image file and the mask file in bytes; raise `ImageError` if one is gone."""
-        sizes = []
-        for path in (item.image, item.mask):
-            try:
-                sizes.append(path.stat().st_size)
-            except OSError as error:
-                raise ImageError(f"{path}: cannot be read ({error.strerror or error}).") from error
-        return sizes[0], sizes[1]
-
     def limit(self, n: int) -> MaskDataset:
         """Return a set of `n` images evenly spaced over the sorted keys (all of them if there are not more).
 

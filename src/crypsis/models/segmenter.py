@@ -85,6 +85,7 @@ MODELS: dict[str, str] = {
     "onnx": "crypsis.models.onnx:OnnxSegmenter",
     "predictions": "crypsis.models.predictions:SavedPredictions",
     "python": "crypsis.models.python_callable:PythonCallable",
+    "robust-cod-lite": "crypsis.models.robust_cod_lite_segmenter:RobustCodLiteSegmenter",
 }
 """Kind → "module:Class", imported when it is asked for. The class has `from_specification`."""
 
@@ -151,9 +152,9 @@ def load_model(spec: str) -> Segmenter | PredictionSource:
     """Load the model that `spec` names.
 
     Args:
-        spec: `saliency`, `onnx:PATH`, `predictions:DIR` or `python:module:function`, each with options behind
-            commas (`onnx:net.onnx,size=352,activation=sigmoid`). All accept `name=LABEL`, what tables call the
-            model; without it, the file's stem, the folder's or the function's name.
+        spec: `saliency`, `onnx:PATH`, `predictions:DIR`, `python:module:function` or `robust-cod-lite[:PATH]`, each
+            with options behind commas (`onnx:net.onnx,size=352,activation=sigmoid`). All accept `name=LABEL`, what
+            tables call the model; without it, the file's stem, the folder's or the function's name, or the kind.
 
     Raises:
         UnknownNameError: an unknown kind or option; the nearest is suggested.

@@ -12,12 +12,14 @@ from .. import __version__
 from ..catalog import get_entry
 from ..errors import InputError, UnknownNameError
 from ..taxonomy import Cause, Effect
-from .markup import attributes, document, escape, json_script
+from .markup import attributes, document, escape, json_script, webp_uri
+from .pictures import Picture
 from .tables import Number, Table
 
 __all__ = [
     "fact_list",
     "failure_list",
+    "image_tag",
     "in_prose",
     "level_strip",
     "parameter_table",
@@ -30,6 +32,7 @@ __all__ = [
     "table_block",
     "taxonomy_map",
     "time_list",
+    "watermark",
 ]
 
 _MOST_FAILURES = 50
@@ -74,6 +77,24 @@ def report_page(
     return document(heading, "\n".join(body), script="report.js")
 
 
+def watermark(warnings: Sequence[str], complete: bool) -> str:
+    """Return what must not be overlooked: warnings, and a mark across the page where results are incomplete."""
+    if not warnings:
+        return ""
+    mark = "" if complete else '<div class="watermark" aria-hidden="true">INCOMPLETE</div>'
+    return f'{mark}<div class="banner" role="alert">{"".join(f"<p>{escape(text)}</p>" for text in warnings)}</div>'
+
+
+def image_tag(shown: Picture, alt: str, *, lazy: bool = True) -> str:
+    """Return a picture, or why there is none."""
+    if shown.problem:
+        return f'<span class="missing">{escape(shown.problem)}</span>'
+    return (
+        f'<img src="{webp_uri(shown.data)}"'
+        f"{attributes(alt=alt, width=shown.width, height=shown.height, loading='lazy' if lazy else None)}>"
+    )
+
+
 def table_block(table: Table, name: str) -> str:
     """Return a table with its copy buttons and notes; `name` makes its identifier."""
     head = "".join(f'<th scope="col">{_header(label)}</th>' for label in table.header)
@@ -97,6 +118,11 @@ def _header(label: str) -> str:
     return escape(label).replace(" ↑", "&nbsp;↑").replace(" ↓", "&nbsp;↓")
 
 
+def _breakable(text: str) -> str:
+    """Return a row's name, which may go on in the next line behind a slash."""
+    return escape(text).replace("/", "/<wbr>")
+
+
 def _rows(group: list[tuple[str | Number, ...]], texts: int) -> Iterable[str]:
     for index, row in enumerate(group):
         cells: list[str] = []
@@ -109,7 +135,7 @@ def _rows(group: list[tuple[str | Number, ...]], texts: int) -> Iterable[str]:
                 if index == 0:
                     cells.append(f'<th scope="rowgroup" rowspan="{len(group)}">{escape(cell)}</th>')
             else:
-                cells.append(f'<th scope="row"><bdi>{escape(cell)}</bdi></th>')
+                cells.append(f'<th scope="row"><bdi>{_breakable(cell)}</bdi></th>')
         yield f"<tr>{''.join(cells)}</tr>"
 
 
@@ -277,10 +303,10 @@ def in_prose(title: str) -> str:
     return title if title[:2].isupper() else title[:1].lower() + title[1:]
 
 
-def rounded(value: Any) -> Any:
-    """Return JSON values with numbers to six digits."""
+def rounded(value: Any, digits: int = 6) -> Any:
+    """Return JSON values with numbers to so many digits."""
     if isinstance(value, float):
-        return float(f"{value:.6g}")
+        return float(f"{value:.{digits}g}")
     if isinstance(value, Mapping):
-        return {key: rounded(item) for key, item in value.items()}
-    return [rounded(item) for item in value] if isinstance(value, list) else value
+        return {key: rounded(item, digits) for key, item in value.items()}
+    return [rounded(item, digits) for item in value] if isinstance(value, list) else value

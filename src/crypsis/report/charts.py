@@ -227,6 +227,7 @@ def line_chart(
     y_label: str,
     x_range: tuple[float, float] | None = None,
     x_label: str = "severity",
+    brief: bool = False,
 ) -> str:
     """Return one panel: a line, marks and a 95% band per series over positions.
 
@@ -239,7 +240,9 @@ def line_chart(
         x_range: ends of a numeric x axis, on which every series has its own `x`. The labels that are severities stand
             on a ruler below, where the first series with values has them. Without it the positions are evenly spaced.
         x_label: what x is, likewise.
+        brief: whether pointing tells the names of lines, not the value of each mark, as it does with `x_range`.
     """
+    brief = brief or x_range is not None
     width, height = 264.0, 218.0 if x_range else 200.0
     low, high = x_range or (0.0, max(len(positions) - 1.0, 1.0))
     x = Axis(low, high, 44, width - 12)
@@ -256,13 +259,13 @@ def line_chart(
         body += polylines(one, index, x, y)
     for index, one in enumerate(series):
         body.append(f'<g class="mark s{index % SERIES_COLORS}">')
-        if x_range:
+        if brief:
             body.append(f"<title>{escape(one.label)}</title>")
         for i, value in enumerate(one.values):
             if value is not None:
                 where = f"{one.label}, {title}, {_position(positions[i])}"
                 said = f"{where}: {y_label} {_said(value, one.low[i], one.high[i])}"
-                body.append(_mark(x(one.at(i)), y(value), index, "" if x_range else said))
+                body.append(_mark(x(one.at(i)), y(value), index, "" if brief else said))
         body.append("</g>")
     name = f"{title}: {y_label} by {x_label}"
     description = "; ".join(described(one, positions) for one in series)

@@ -11,6 +11,7 @@ from ..results import RunFolder
 from .blocks import (
     fact_list,
     failure_list,
+    image_tag,
     in_prose,
     parameter_table,
     report_page,
@@ -19,6 +20,7 @@ from .blocks import (
     sessions_block,
     switch,
     table_block,
+    watermark,
 )
 from .charts import (
     Bar,
@@ -34,8 +36,8 @@ from .charts import (
     value_range,
 )
 from .comparison import METRIC_LABELS, Comparison, ModelResult, compare_runs, higher_is_better
-from .markup import attributes, escape, webp_uri
-from .pictures import Picture, Strip, WorstDrop, read_pictures
+from .markup import attributes, escape
+from .pictures import Strip, WorstDrop, read_pictures
 from .strength_charts import index_definitions
 from .tables import Number, build_tables, headline_table
 
@@ -88,7 +90,7 @@ def build_report(runs: Sequence[RunFolder], *, title: str | None = None) -> str:
             scope=_scope(comparison),
             sections=[*before, *pictures, *after],
             data=_data(comparison),
-            before=chart_definitions() + index_definitions() + _watermark(comparison),
+            before=chart_definitions() + index_definitions() + watermark(comparison.warnings(), comparison.complete),
         )
 
     room = (_PAGE_BYTES - len(page().encode())) * 3 // 4  # as Base64, three bytes take four
@@ -107,14 +109,6 @@ def _scope(comparison: Comparison) -> str:
         f"{models} model{'s' * (models != 1)} on {images:,} image{'s' * (images != 1)}, clean and under {entries} "
         f"corruption{'s' * (entries != 1)} at {levels} severities."
     )
-
-
-def _watermark(comparison: Comparison) -> str:
-    warnings = "".join(f"<p>{escape(text)}</p>" for text in comparison.warnings())
-    if not warnings:
-        return ""
-    mark = "" if comparison.complete else '<div class="watermark" aria-hidden="true">INCOMPLETE</div>'
-    return f'{mark}<div class="banner" role="alert">{warnings}</div>'
 
 
 # In short
@@ -415,15 +409,6 @@ def _collect_pictures(comparison: Comparison, room: int) -> tuple[list[tuple[str
     return kept, strip
 
 
-def _picture(picture: Picture, alt: str, *, lazy: bool = True) -> str:
-    if picture.problem:
-        return f'<span class="missing">{escape(picture.problem)}</span>'
-    return (
-        f'<img src="{webp_uri(picture.data)}"'
-        f"{attributes(alt=alt, width=picture.width, height=picture.height, loading='lazy' if lazy else None)}>"
-    )
-
-
 def _worst(comparison: Comparison, drops: Sequence[tuple[str, WorstDrop]]) -> str:
     if not drops:
         return (
@@ -436,7 +421,7 @@ def _worst(comparison: Comparison, drops: Sequence[tuple[str, WorstDrop]]) -> st
         title = comparison.titles.get(drop.entry, drop.entry)
         what = drop.species or drop.image
         views = "".join(
-            f"<figure>{_picture(drop.views[view], f'{what}: {text}')}<figcaption>{text}</figcaption></figure>"
+            f"<figure>{image_tag(drop.views[view], f'{what}: {text}')}<figcaption>{text}</figcaption></figure>"
             for view, text in _VIEW_TITLES.items()
         )
         key = f'<p class="key"><bdi>{escape(drop.image)}</bdi></p>' if drop.species else ""
@@ -467,10 +452,10 @@ def _strip(comparison: Comparison, strip: Strip | None) -> str:
         for name in names:
             picture = strip.cells.get((name, level))
             alt = f"{comparison.titles[name]}, severity {level}"
-            cells.append(f"<td>{'' if picture is None else _picture(picture, alt)}</td>")
+            cells.append(f"<td>{'' if picture is None else image_tag(picture, alt)}</td>")
         rows.append(f'<tr><th scope="row">{level}</th>{"".join(cells)}</tr>')
     clean = strip.cells.get(("clean", 0))
-    shown = "" if clean is None else _picture(clean, "the clean image") + "<figcaption>clean</figcaption>"
+    shown = "" if clean is None else image_tag(clean, "the clean image") + "<figcaption>clean</figcaption>"
     table = (
         '<table class="strip"><thead><tr><th scope="col"><span class="away">Severity</span></th>'
         f"{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"

@@ -54,7 +54,7 @@ from .strength_tables import METRIC_NAMES, notable_findings, strength_tables
 
 __all__ = ["build_strength_report", "is_measurement"]
 
-_RUN_SCHEMA = "crypsis.measurement/1"
+_RUN_SCHEMA = "crypsis.measurement/2"
 _SUMMARY_SCHEMA = "crypsis.strengths/1"
 _PAIRS_SCHEMA = "crypsis.pair-strengths/1"
 _STATISTICS = ("mean", "sd", "p5", "p95")

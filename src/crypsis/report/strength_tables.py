@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Sequence
 
 from ..catalog import get_entry
-from ..severity.calibration import PSNR_CEILING
 from ..severity.findings import SATURATED, Finding, StrengthTable
 from ..severity.placement import PairStrength, Placement
-from ..severity.strength import METRICS
+from ..severity.strength import METRICS, PSNR_CEILING
 from .tables import Cell, Number, Table
 
 __all__ = [
@@ -28,7 +28,7 @@ __all__ = [
     "strength_tables",
 ]
 
-METRIC_NAMES = {"1-ssim": "1−SSIM", "psnr": "PSNR", "lpips": "LPIPS"}
+METRIC_NAMES = {name: metric.title for name, metric in METRICS.items()}
 """Metrics of strength as a figure calls them."""
 
 _DECIMALS = {"psnr": 1}
@@ -45,11 +45,16 @@ def _label(metric: str) -> str:
     """Return a metric as a column says it, with the arrow to where stronger degradations are."""
     meaning = METRICS[metric]
     unit = f" {meaning.unit}" if meaning.unit else ""
-    return f"{METRIC_NAMES.get(metric, metric)}{unit} {'↑' if meaning.rising else '↓'}"
+    return f"{meaning.title}{unit} {'↑' if meaning.rising else '↓'}"
 
 
 def _number(metric: str, value: float, low: float | None = None, high: float | None = None) -> Number:
     return Number(value, low, high, decimals=_DECIMALS.get(metric, 3))
+
+
+def _mean(metric: str, value: float, low: float | None, high: float | None, *, unchanged: bool) -> Number:
+    """Return a mean, which is infinite for the PSNR of images that are all unchanged."""
+    return _number(metric, math.inf) if unchanged and metric == "psnr" else _number(metric, value, low, high)
 
 
 def strength_tables(table: StrengthTable, *, spread: bool = False) -> list[Table]:
@@ -74,7 +79,8 @@ def strength_tables(table: StrengthTable, *, spread: bool = False) -> list[Table
             for m, metric in enumerate(table.metrics):
                 for s in range(5):
                     ends = (float(table.low[m, e, s]), float(table.high[m, e, s])) if spread else (None, None)
-                    cells.append(_number(metric, float(table.mean[m, e, s]), *ends))
+                    unchanged = bool(table.unchanged[e, s] == table.images)
+                    cells.append(_mean(metric, float(table.mean[m, e, s]), *ends, unchanged=unchanged))
             rows.append(tuple(cells))
         title = f"Measured strength of {family}, mean over {table.images} image{'s' * (table.images != 1)}"
         tables.append(Table(title, tuple(header), tuple(rows), tuple(_notes(table, indices, spread))))
@@ -107,7 +113,7 @@ def _metric_notes(metrics: Sequence[str]) -> list[str]:
     if "psnr" in metrics:
         notes.append(
             f"In means and ranges a PSNR above {PSNR_CEILING:.2f} dB (that of rounding to 8 bits), the infinite one of "
-            f"an unchanged image included, counts as {PSNR_CEILING:.2f} dB."
+            f"an unchanged image included, counts as {PSNR_CEILING:.2f} dB; ∞ is where all images are unchanged."
         )
     return notes
 
@@ -155,7 +161,7 @@ def findings_text(findings: Sequence[Finding], *, longest: int = 8) -> str:
     """
     lines = []
     for (metric, title), notable in notable_findings(findings).items():
-        lines += [f"**{METRIC_NAMES.get(metric, metric)}: {title}: {len(notable)}**", ""]
+        lines += [f"**{METRIC_NAMES[metric]}: {title}: {len(notable)}**", ""]
         lines += [f"- {finding.text}" for finding in notable[:longest]]
         if len(notable) > longest:
             lines.append(f"- … and {len(notable) - longest} more, in summary.json")
@@ -180,7 +186,8 @@ def pair_table(sets: Sequence[PairStrength]) -> Table:
     for one in sets:
         cells: list[Cell] = [one.label, *([str(one.severity or "–")] if leveled else [])]
         for metric in metrics:
-            cells.append(_number(metric, one.mean[metric], one.low[metric], one.high[metric]))
+            ends = one.low[metric], one.high[metric]
+            cells.append(_mean(metric, one.mean[metric], *ends, unchanged=one.unchanged == one.images))
             cells.append(_number(metric, one.deviation[metric]))
         rows.append((*cells, Number(one.images, decimals=0), Number(one.unchanged, decimals=0)))
     notes = [

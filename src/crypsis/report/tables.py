@@ -47,6 +47,11 @@ class Number:
     best: bool = False
     decimals: int = 3
 
+    @classmethod
+    def of(cls, found: Mapping[str, float | None], style: Literal["score", "delta", "percent"] = "score") -> Number:
+        """Return the number of a value with its `low` and `high`, as summaries hold it."""
+        return cls(found["value"], found["low"], found["high"], style)
+
     @property
     def text(self) -> str:
         """The value as text; `–` where it is undefined."""
@@ -63,7 +68,7 @@ class Number:
         if self.style == "percent":
             text = f"{100 * value:.1f}"
         else:
-            text = f"{value:{'+' if self.style == 'delta' else ''}.{self.decimals}f}"
+            text = f"{value:{'+' if self.style == 'delta' else ''}.{self.decimals}f}".replace("inf", "∞")
         if not text.strip("+-0."):
             text = text.lstrip("+-")  # no signed zero
         return text.replace("-", "−")
@@ -221,6 +226,7 @@ _latex = _Escape(
         "≤": "$\\leq$",
         "∩": "$\\cap$",
         "∪": "$\\cup$",
+        "∞": "$\\infty$",
         "Σ": "$\\Sigma$",
         "²": "$^2$",
         "–": "--",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from importlib import resources
@@ -23,16 +23,17 @@ import PIL
 
 from .. import __version__
 from ..catalog import get_entry
-from ..catalog.apply import check_draw, nearest_severity, through_rgb
+from ..catalog.apply import check_draw, nearest_severity, through_rgb_and_back
 from ..errors import ImageError, InputError, UnknownNameError
 from ..seeds import content_key
 from ..types import Image
 from .lpips import runtime_version
-from .strength import METRICS, CleanImage
+from .strength import METRICS, PSNR_CEILING, CleanImage, capped, check_metric
 
 __all__ = [
     "PSNR_CEILING",
     "SCHEMA",
+    "SHIPPED_METRICS",
     "SHIPPED_SCHEMA",
     "Calibration",
     "calibrate_distortion",
@@ -45,9 +46,8 @@ SCHEMA = "crypsis.calibration/1"
 SHIPPED_SCHEMA = "crypsis.calibrations/1"
 """Of a file with several entries in one metric on the same images."""
 
-PSNR_CEILING = 10 * math.log10(255**2 * 12)
-"""58.92 dB, the PSNR of rounding to 8 bits (error uniform in ±½ gray level). In a mean over images every PSNR above
-it, the infinite one of an unchanged image included, counts as this much."""
+SHIPPED_METRICS = ("1-ssim", "psnr")
+"""Those in which a calibration comes with Crypsis; see `shipped_calibration`."""
 
 _SEVERITIES = 5
 _MISSING, _BY_CONTENT = object(), object()
@@ -132,8 +132,7 @@ class Calibration(Mapping[str, Any]):
         missing = [name for name in _FIELDS if name not in content]
         if missing:
             raise InputError(f"The calibration has no {missing[0]!r}; make it anew with calibrate_distortion.")
-        if content["metric"] not in METRICS:
-            raise UnknownNameError.among("strength metric", str(content["metric"]), METRICS)
+        metric = check_metric(content["metric"])
         count, seed, versions = content["count"], content["seed"], content["versions"]
         if type(count) is not int or count < 1 or type(seed) is not int:
             raise InputError("A calibration's 'count' is a number of images and its 'seed' an integer.")
@@ -144,10 +143,10 @@ class Calibration(Mapping[str, Any]):
             raise InputError(f"A calibration's 'per_image' has one row for each of its {count} images, or none.")
         calibration = cls(
             entry=get_entry(content["entry"]).name,
-            metric=content["metric"],
+            metric=metric,
             strengths=_five(content["strengths"], "strengths"),
             deviations=_five(content["deviations"], "deviations"),
-            per_image=tuple(_five(row, "per_image", infinite=content["metric"] == "psnr") for row in rows),
+            per_image=tuple(_five(row, "per_image", infinite=metric == "psnr") for row in rows),
             count=count,
             images=content["images"],
             seed=seed,
@@ -186,8 +185,8 @@ def calibrate_distortion(
 ) -> Calibration:
     """Measure how strong an entry's five native severities are on the given images.
 
-    Each image is degraded at severities 1..5 as `apply_degradation` would do, and compared with its clean version in
-    8-bit RGB (alpha is left out). The strength of a severity is the mean over the images.
+    Each image is degraded at severities 1..5 as `apply_degradation` would do, and what that gives back is compared with
+    its clean version in 8-bit RGB (alpha is left out). The strength of a severity is the mean over the images.
 
     Args:
         images: clean images, each of a kind that `apply_degradation` takes; sizes may differ. An iterator is read
@@ -207,8 +206,7 @@ def calibrate_distortion(
         ImageError: an image is not acceptable; the message says which.
         InputError: another argument is wrong, or there is no image.
     """
-    if metric not in METRICS:
-        raise UnknownNameError.among("strength metric", str(metric), METRICS)
+    check_metric(metric)
     entry = get_entry(paper, term)
     seed = check_draw(seed, None)
     pairs: Iterator[tuple[Any, Any]]
@@ -224,13 +222,13 @@ def calibrate_distortion(
         if given is not _BY_CONTENT and not isinstance(given, str):
             raise InputError(f"image_keys[{index}] is not a string: {given!r}.")
         try:
-            rgb = _rgb(image)
+            rgb, given_back = _rgb(image)
         except ImageError as error:
             raise ImageError(f"images[{index}]: {error}") from error
         content = content_key(rgb)
         key = given if isinstance(given, str) else content
         clean = CleanImage(rgb)
-        degraded = (entry.degrade(rgb, severity, seed=seed, image_key=key) for severity in entry.severities)
+        degraded = (given_back(entry.degrade(rgb, severity, seed=seed, image_key=key)) for severity in entry.severities)
         lpips = metric == "lpips"
         rows.append(tuple(clean.strengths(picture, lpips=lpips).value(metric) for picture in degraded))
         names.append(image_name(key, content))
@@ -256,7 +254,7 @@ def from_strengths(
         names: for each image its `image_name`.
         seed: that the images were degraded with.
     """
-    measured = np.minimum(rows, PSNR_CEILING) if metric == "psnr" else np.asarray(rows)
+    measured = capped(rows) if metric == "psnr" else np.asarray(rows)
     means = [math.fsum(level) / len(rows) for level in measured.T]
     deviations = [
         math.sqrt(math.fsum((level - mean) ** 2) / len(rows)) for level, mean in zip(measured.T, means, strict=True)
@@ -306,8 +304,13 @@ def shipped_calibration(entry: str, metric: str = "1-ssim") -> Calibration:
         InputError: this installation lacks it.
     """
     name = get_entry(entry).name
-    if metric not in _SHIPPED:
-        raise UnknownNameError.among("shipped calibration in the metric", str(metric), _SHIPPED)
+    if metric not in SHIPPED_METRICS:
+        raise UnknownNameError.among(
+            "shipped calibration in the metric",
+            str(metric),
+            SHIPPED_METRICS,
+            "Others are measured: calibrate_distortion(images, …), or `crypsis calibrate --data IMAGES`.",
+        )
     content = _shipped(metric)
     levels = content["entries"].get(name)
     if levels is None:
@@ -322,10 +325,7 @@ def shipped_calibration(entry: str, metric: str = "1-ssim") -> Calibration:
     )
 
 
-_SHIPPED = ("1-ssim", "psnr")
-
-
-@lru_cache(maxsize=len(_SHIPPED))
+@lru_cache(maxsize=len(SHIPPED_METRICS))
 def _shipped(metric: str) -> dict[str, Any]:
     """Read the file of shipped calibrations in one metric."""
     file = resources.files("crypsis") / "data" / "calibrations" / f"demo-{metric}.json"
@@ -345,13 +345,13 @@ def _several(values: Iterable[Any], name: str = "images") -> Iterable[Any]:
     return values
 
 
-def _rgb(image: object) -> Image:
-    """Return an image of any kind that `apply_degradation` takes as uint8 H×W×3 RGB."""
-    seen: list[Image] = []
+def _rgb(image: object) -> tuple[Image, Callable[[Image], Image]]:
+    """Return an image of any kind that `apply_degradation` takes as uint8 RGB, and what results become in its kind."""
+    seen: list[tuple[Image, Callable[[Image], Image]]] = []
 
-    def keep(rgb: Image) -> Image:
-        seen.append(rgb)
+    def keep(rgb: Image, given_back: Callable[[Image], Image]) -> Image:
+        seen.append((rgb, given_back))
         return rgb
 
-    through_rgb(image, keep)
+    through_rgb_and_back(image, keep)
     return seen[0]

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import get_entry
-from .calibration import PSNR_CEILING
-from .strength import METRICS
+from .strength import METRICS, capped
 
 __all__ = [
     "SATURATED",
@@ -44,12 +43,9 @@ def over_images(metrics: Sequence[str], values: _Floats) -> tuple[_Floats, _Floa
         metrics: names, along the first axis.
         values: metrics × … × images, with at least one image. A PSNR above `PSNR_CEILING` counts as that.
     """
-    capped = np.array(values, np.float64)
-    if "psnr" in metrics:
-        block = capped[metrics.index("psnr")]
-        np.minimum(block, PSNR_CEILING, out=block)
-    low, high = np.quantile(capped, (0.05, 0.95), axis=-1)
-    return capped.mean(axis=-1), capped.std(axis=-1), low, high
+    finite = np.stack([capped(own) if m == "psnr" else own for m, own in zip(metrics, values, strict=True)])
+    low, high = np.quantile(finite, (0.05, 0.95), axis=-1)
+    return finite.mean(axis=-1), finite.std(axis=-1), low, high
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,11 +182,11 @@ def monotonicity(table: StrengthTable) -> list[Finding]:
         share = fall / float(np.ptp(curve)) if fall else 0.0
         if fall:
             text = (
-                f"{entry} is not monotone in {metric}: severity {at + 2} is weaker than {at + 1} by "
+                f"{entry} is not monotone in {METRICS[metric].title}: severity {at + 2} is weaker than {at + 1} by "
                 f"{_amount(fall, metric)}, {share:.0%} of its range."
             )
         else:
-            text = f"{entry} is monotone in {metric}: no severity is weaker than the one before."
+            text = f"{entry} is monotone in {METRICS[metric].title}: no severity is weaker than the one before."
         found.append(Finding("monotonicity", metric, entry, at + 2 if fall else None, share, fall > 0, text))
     return found
 
@@ -205,7 +201,7 @@ def saturation(table: StrengthTable, *, threshold: float = SATURATED) -> list[Fi
     for metric, entry, curve in _curves(table):
         extent = float(np.ptp(curve))
         if extent == 0:
-            text = f"{entry} has the same mean {metric} at all severities."
+            text = f"{entry} has the same mean {METRICS[metric].title} at all severities."
             found.append(Finding("saturation", metric, entry, None, 0.0, True, text))
             continue
         for severity, step in enumerate(np.abs(np.diff(curve)), 2):
@@ -213,7 +209,8 @@ def saturation(table: StrengthTable, *, threshold: float = SATURATED) -> list[Fi
             if share < threshold:
                 text = (
                     f"{entry} hardly changes from severity {severity - 1} to {severity}: a step of "
-                    f"{_amount(float(step), metric)} in {metric}, {share:.1%} of its range (below {threshold:.0%})."
+                    f"{_amount(float(step), metric)} in {METRICS[metric].title}, {share:.1%} of its range "
+                    f"(below {threshold:.0%})."
                 )
                 found.append(Finding("saturation", metric, entry, severity, share, True, text))
     return found
@@ -234,7 +231,7 @@ def unevenness(table: StrengthTable) -> list[Finding]:
         value = float(sizes.std() / sizes.mean())
         small, large = int(np.argmin(sizes)), int(np.argmax(sizes))
         text = (
-            f"{entry} in {metric}: the steps vary by {value:.0%} of their mean, from "
+            f"{entry} in {METRICS[metric].title}: the steps vary by {value:.0%} of their mean, from "
             f"{_amount(float(sizes[small]), metric)} (severity {small + 1} to {small + 2}) to "
             f"{_amount(float(sizes[large]), metric)} ({large + 1} to {large + 2})."
         )
@@ -266,8 +263,8 @@ def misalignment(table: StrengthTable, *, metric: str = "1-ssim") -> list[Findin
             value = high / low if low > 0 else math.inf if high > 0 else 1.0
             is_strong = f"{value:.3g} times as strong as" if math.isfinite(value) else "infinitely stronger than"
             text = (
-                f"Effect {effect}, severity {severity}: {entries[strong]} ({metric} {high:.3g}) is {is_strong} "
-                f"{entries[weak]} ({low:.3g}), of {len(entries)} entries."
+                f"Effect {effect}, severity {severity}: {entries[strong]} ({METRICS[metric].title} {high:.3g}) is "
+                f"{is_strong} {entries[weak]} ({low:.3g}), of {len(entries)} entries."
             )
             found.append(
                 Finding(

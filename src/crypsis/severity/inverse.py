@@ -6,14 +6,15 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from numbers import Real
 from typing import Any, Generic, TypeVar
 
-from ..catalog.apply import check_draw, named_entry, through_rgb
+from ..catalog.apply import check_draw, named_entry, through_rgb_and_back
 from ..catalog.entry import Entry
-from ..errors import InputError, UnknownNameError, UnreachableError
+from ..errors import InputError, UnreachableError
 from ..seeds import content_key
 from ..types import Image
-from .strength import METRICS, CleanImage
+from .strength import METRICS, CleanImage, check_metric
 
 __all__ = ["TOLERANCES", "AtStrength", "degrade_to_strength"]
 
@@ -24,8 +25,6 @@ TOLERANCES: Mapping[str, float] = {"1-ssim": 0.005, "psnr": 0.1, "lpips": 0.005}
 
 _NARROW = 1e-6
 """An interval of levels this short, over which strength still jumps, holds no level that would do."""
-
-_QUARTERS = tuple(1 + quarter / 4 for quarter in range(17) if quarter % 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +63,9 @@ def degrade_to_strength(
     The native severities are five points on a path; between neighbors, parameters are interpolated
     (`crypsis.catalog.entry.Entry.parameters_at`), and random draws stay the same. Two points of which one is milder
     and one stronger than the target enclose it, and a bracketed search (regula falsi with the Illinois rule, bisection
-    where that is slow) finds it, whether or not severities are in order of strength. Of several levels that would
-    do, a lower one is preferred. Nothing milder or stronger than the entry's own levels is made up.
+    where that is slow) finds it, whether or not severities are in order of strength. Only parameters between those of
+    neighboring severities are used. Where these pass through no change at all, as between a contrast that is raised and
+    one that is lowered, they reach milder results than any severity.
 
     Args:
         image: the clean image, of any kind that `apply_degradation` takes.
@@ -73,7 +73,7 @@ def degrade_to_strength(
         paper: instead of `name`: the paper's key or its family.
         term: with `paper`: the paper's word for the degradation.
         strength: the target, in units of `metric`.
-        metric: `1-ssim`, `psnr` (dB) or `lpips`, measured in 8-bit RGB (alpha is left out).
+        metric: `1-ssim`, `psnr` (dB) or `lpips`, measured on what is given back, in 8-bit RGB (alpha is left out).
         tolerance: greatest distance of the achieved strength from the target; that of `TOLERANCES` if None.
         seed: which of many random fields; any integer.
         image_key: the name that all randomness of this image depends on; without one it is derived from the pixels.
@@ -88,24 +88,24 @@ def degrade_to_strength(
         InputError: another argument is wrong.
     """
     entry = named_entry(name, paper, term)
-    if metric not in METRICS:
-        raise UnknownNameError.among("strength metric", str(metric), METRICS)
+    check_metric(metric)
     near = TOLERANCES[metric] if tolerance is None else tolerance
-    for what, value, least in (("strength", strength, 0.0), ("tolerance", near, math.ulp(0.0))):
-        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < math.inf:
+    numbers: tuple[tuple[str, Any, float], ...] = ("strength", strength, 0.0), ("tolerance", near, math.ulp(0.0))
+    for what, value, least in numbers:
+        if isinstance(value, bool) or not isinstance(value, Real) or not least <= float(value) < math.inf:
             kind = "a finite number from 0 up" if what == "strength" else "a finite number above 0"
             raise InputError(f"{what} is {kind}; got {value!r}.")
     seed = check_draw(seed, image_key)
     found: list[tuple[float, float]] = []
 
-    def degrade(rgb: Image) -> Image:
+    def degrade(rgb: Image, given_back: Callable[[Image], Image]) -> Image:
         key = content_key(rgb) if image_key is None else image_key
-        search = _Search(entry, rgb, metric, seed, key)
+        search = _Search(entry, rgb, given_back, metric, seed, key)
         level = search.level(float(strength), float(near))
         found.append((level, search.strength(level)))
         return search.image(level)
 
-    degraded = through_rgb(image, degrade)
+    degraded = through_rgb_and_back(image, degrade)
     level, achieved = found[0]
     return AtStrength(degraded, achieved, metric, level, entry.parameters_at(level))
 
@@ -113,9 +113,12 @@ def degrade_to_strength(
 class _Search:
     """The strengths of one image along the path of an entry, each measured once."""
 
-    def __init__(self, entry: Entry, image: Image, metric: str, seed: int, key: str) -> None:
+    def __init__(
+        self, entry: Entry, image: Image, given_back: Callable[[Image], Image], metric: str, seed: int, key: str
+    ) -> None:
         self.entry = entry
         self.clean_pixels = image
+        self.given_back = given_back
         self.clean = CleanImage(image)
         self.metric = metric
         self.seed = seed
@@ -135,7 +138,7 @@ class _Search:
         """Return the strength at a level."""
         name = repr(self.entry.parameters_at(level))
         if name not in self.strengths:
-            measured = self.clean.strengths(self.image(level), lpips=self.metric == "lpips")
+            measured = self.clean.strengths(self.given_back(self.image(level)), lpips=self.metric == "lpips")
             self.strengths[name] = measured.value(self.metric)
         return self.strengths[name]
 
@@ -146,9 +149,11 @@ class _Search:
         def excess(level: float) -> float:
             return sign * (self.strength(level) - target)
 
-        natives = [float(severity) for severity in self.entry.severities]
         # the ends first, which enclose most targets; then neighbors; then what lies between them
-        for points in (natives[:: len(natives) - 1], natives, sorted({*natives, *_QUARTERS})):
+        for parts in (1 / 4, 1, 4, 16):
+            points = [1 + step / parts for step in range(int(4 * parts) + 1)]
+            if parts == 16 and not min(self.strengths.values()) < target < max(self.strengths.values()):
+                break
             for low, high in pairwise(points):
                 level = _root(excess, low, high, tolerance)
                 if level is not None:
@@ -161,12 +166,16 @@ class _Search:
         below = [strength for strength in measured if strength < target]
         above = [strength for strength in measured if strength > target]
         if below and above:
+            nearest = min(target - below[-1], above[0] - target)
+            digits = math.floor(math.log10(nearest)) - 1
             reason = (
-                f"its levels go in steps, from {below[-1]:.4g} to {above[0]:.4g}{unit}; "
-                f"allow a tolerance above {min(target - below[-1], above[0] - target):.2g}"
+                f"its levels go in steps, from {below[-1]:.6g} to {above[0]:.6g}{unit}; "
+                f"allow a tolerance of {math.ceil(nearest / 10**digits) * 10**digits:.2g}"
             )
+        elif measured[0] == measured[-1]:
+            reason = f"on this image all levels have {measured[0]:.4g}{unit}"
         else:
-            reason = f"on this image its levels lie between {measured[0]:.4g} and {measured[-1]:.4g}{unit}"
+            reason = f"on this image the levels tried lie between {measured[0]:.4g} and {measured[-1]:.4g}{unit}"
         error = UnreachableError(
             f"{self.entry.name} cannot reach {self.metric} {target:.4g}{unit} (± {tolerance:.2g}): {reason}."
         )

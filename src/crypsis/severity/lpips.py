@@ -17,8 +17,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ImageError, MissingDependencyError
-from ..types import Image, check_image
+from ..errors import MissingDependencyError
+from ..types import Image, check_image, check_pair
 
 __all__ = [
     "MINIMUM_SIDE",
@@ -89,13 +89,7 @@ class LpipsNetwork:
 
     def lpips(self, clean: Image, degraded: Image) -> float:
         """Return the distance of two images; see the function `lpips`."""
-        check_image(clean)
-        check_image(degraded)
-        if degraded.shape != clean.shape:
-            (h, w), (height, width) = degraded.shape[:2], clean.shape[:2]
-            raise ImageError(
-                f"LPIPS compares images of one size: the clean one is {width}×{height}, the degraded one {w}×{h}."
-            )
+        check_pair(clean, degraded)
         return lpips_distance(self.features(clean), self.features(degraded))
 
 

@@ -14,13 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import get_entry, list_entries
-from .calibration import shipped_calibration
+from .calibration import SHIPPED_METRICS, shipped_calibration
 from .findings import over_images
 from .strength import METRICS
 
 __all__ = ["Level", "PairStrength", "Placement", "place"]
-
-_METRICS = ("1-ssim", "psnr")  # those of shipped_calibration
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +110,8 @@ class Placement:
     @property
     def text(self) -> str:
         """A sentence."""
-        unit = METRICS[self.metric].unit
-        said = [f"{self.name}: {self.metric} {self.value:.3g} {unit}".rstrip()]
+        metric = METRICS[self.metric]
+        said = [f"{self.name}: {metric.title} {self.value:.3g} {metric.unit}".rstrip()]
         for milder, stronger in self.between.values():
             if milder is None:
                 said.append(f"milder than {stronger}, the mildest of its entry")
@@ -157,7 +155,7 @@ def place(sets: Sequence[PairStrength], *, near: Sequence[str] = (), nearest: in
     """
     names = list(dict.fromkeys(get_entry(name).name for name in near))
     found = []
-    for metric in _METRICS:
+    for metric in SHIPPED_METRICS:
         levels = [
             Level(entry.name, severity, strength)
             for entry in list_entries()

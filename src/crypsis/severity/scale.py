@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
@@ -59,10 +60,12 @@ class CommonScale:
 
         Raises:
             UnknownNameError: the scale has no such entry.
-            InputError: the entry cannot reach it; the message says what it can.
+            InputError: it is no number, or the entry cannot reach it; the message says what it can.
         """
+        if not _is_number(strength):
+            raise InputError(f"A strength is a finite number; got {strength!r}.")
         calibration = self._of(entry)
-        found = _place(calibration, strength)
+        found = _place(calibration, float(strength))
         if found is None:
             raise InputError(f"{self._reach(calibration)}, so not {strength:.4g}.")
         return found
@@ -77,7 +80,7 @@ class CommonScale:
         return sentences
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON values, the calibrations in full."""
+        """Return it as JSON values, the calibrations in full; `from_dict` takes it back."""
         return {
             "schema": SCALE_SCHEMA,
             "metric": self.metric,
@@ -88,6 +91,27 @@ class CommonScale:
                 for name, places in self.places.items()
             },
         }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> CommonScale:
+        """Return the scale that `to_dict` wrote.
+
+        Raises:
+            InputError: something is missing or makes no sense; the message names it.
+            UnknownNameError: an entry or metric of it does not exist here.
+        """
+        if not isinstance(content, Mapping) or content.get("schema") != SCALE_SCHEMA:
+            raise InputError(f"This is not a scale: the content has no 'schema' of {SCALE_SCHEMA!r}.")
+        for name, kind in (("metric", str), ("strengths", list), ("calibrations", Mapping), ("places", Mapping)):
+            if not isinstance(content.get(name), kind):
+                raise InputError(f"The scale has no usable {name!r}; make it anew with common_scale.")
+        calibrations = {name: Calibration.from_dict(found) for name, found in content["calibrations"].items()}
+        scale = common_scale(calibrations.values(), content["strengths"])
+        if scale.metric != content["metric"] or list(scale.calibrations) != list(calibrations):
+            raise InputError("The scale's 'metric' or entries are others than those of its 'calibrations'.")
+        if scale.to_dict()["places"] != content["places"]:
+            raise InputError("The scale's 'places' do not follow from its 'calibrations'; make it anew.")
+        return scale
 
     def _of(self, entry: str) -> Calibration:
         name = get_entry(entry).name
@@ -152,6 +176,12 @@ def _even(calibrations: Mapping[str, Calibration], levels: int) -> tuple[float, 
     highest_low = max(calibrations.values(), key=lambda c: min(c.strengths))
     lowest_high = min(calibrations.values(), key=lambda c: max(c.strengths))
     low, high = min(highest_low.strengths), max(lowest_high.strengths)
+    flat = [c for c in calibrations.values() if min(c.strengths) == max(c.strengths)]
+    if flat:
+        raise InputError(
+            f"{', '.join(c.entry for c in flat)}: all severities have the same strength on these images "
+            f"({flat[0].metric} {flat[0].strengths[0]:.4g}), which makes no scale; calibrate on images they change."
+        )
     if low >= high:
         raise InputError(
             f"These entries have no strength in common: {highest_low.entry} begins at {low:.4g} and "
@@ -163,10 +193,15 @@ def _even(calibrations: Mapping[str, Calibration], levels: int) -> tuple[float, 
 
 
 def _given(strengths: Sequence[float], *, rising: bool) -> tuple[float, ...]:
-    numbers = [float(s) for s in strengths if isinstance(s, int | float) and math.isfinite(s)]
-    if not numbers or len(numbers) != len(strengths) or numbers != sorted(set(numbers), reverse=not rising):
+    listed = list(strengths) if isinstance(strengths, Iterable) else []
+    numbers = [float(s) for s in listed if _is_number(s)]
+    if not numbers or len(numbers) != len(listed) or numbers != sorted(set(numbers), reverse=not rising):
         raise InputError(f"strengths are different finite numbers, from the mildest to the strongest; got {strengths}.")
     return tuple(numbers)
+
+
+def _is_number(value: object) -> bool:
+    return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
 
 
 def _place(calibration: Calibration, strength: float) -> Place | None:

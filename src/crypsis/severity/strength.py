@@ -16,13 +16,23 @@ from types import MappingProxyType
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from ..errors import ImageError, InputError, UnknownNameError
-from ..types import Image, check_image
+from ..errors import InputError, UnknownNameError
+from ..types import Image, check_image, check_pair
 from .lpips import Features, lpips_distance, shared_network
 
-__all__ = ["METRICS", "CleanImage", "StrengthMetric", "Strengths", "psnr", "ssim"]
+__all__ = [
+    "METRICS",
+    "PSNR_CEILING",
+    "CleanImage",
+    "StrengthMetric",
+    "Strengths",
+    "capped",
+    "check_metric",
+    "psnr",
+    "ssim",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +40,13 @@ class StrengthMetric:
     """What a metric of strength means.
 
     Attributes:
+        title: what figures and sentences call it.
         rising: True where a stronger degradation has a greater number.
         unit: of the number; empty for a pure number.
         meaning: in one sentence, with every convention the number depends on.
     """
 
+    title: str
     rising: bool
     unit: str
     meaning: str
@@ -43,18 +55,21 @@ class StrengthMetric:
 METRICS: Mapping[str, StrengthMetric] = MappingProxyType(
     {
         "1-ssim": StrengthMetric(
+            title="1−SSIM",
             rising=True,
             unit="",
             meaning="1 minus SSIM (Wang et al. 2004; RGB, mean of the channels, Gaussian window 11×11 of σ 1.5, "
             "K1 .01, K2 .03, range 255, windows that lie within the image): 0 where nothing changed, at most 2.",
         ),
         "psnr": StrengthMetric(
+            title="PSNR",
             rising=False,
             unit="dB",
             meaning="Peak signal-to-noise ratio over all pixels and channels of 8-bit RGB: infinite where nothing "
             "changed, and the less the stronger.",
         ),
         "lpips": StrengthMetric(
+            title="LPIPS",
             rising=True,
             unit="",
             meaning="LPIPS (Zhang et al. 2018; AlexNet, version 0.1, RGB at the images' own size): 0 where nothing "
@@ -63,6 +78,27 @@ METRICS: Mapping[str, StrengthMetric] = MappingProxyType(
     }
 )
 """Metrics of strength by name."""
+
+PSNR_CEILING = 10 * math.log10(255**2 * 12)
+"""58.92 dB, the PSNR of rounding to 8 bits (error uniform in ±½ gray level). In a mean over images every PSNR above
+it, the infinite one of an unchanged image included, counts as this much."""
+
+
+def capped(values: ArrayLike) -> NDArray[np.float64]:
+    """Return values of PSNR (dB) as means take them: one above `PSNR_CEILING` is that. What is given is not changed."""
+    return np.minimum(np.asarray(values, np.float64), PSNR_CEILING)
+
+
+def check_metric(name: object) -> str:
+    """Return the name of a metric of `METRICS`.
+
+    Raises:
+        UnknownNameError: there is no such metric.
+    """
+    if isinstance(name, str) and name in METRICS:
+        return name
+    raise UnknownNameError.among("strength metric", str(name), METRICS)
+
 
 _C1 = (0.01 * 255) ** 2
 _C2 = (0.03 * 255) ** 2
@@ -104,15 +140,11 @@ class Strengths:
             UnknownNameError: there is no such metric.
             InputError: it is `lpips`, which was not measured.
         """
-        if metric == "lpips":
+        if check_metric(metric) == "lpips":
             if self.lpips is None:
                 raise InputError("LPIPS was not measured here; ask for it with CleanImage.strengths(…, lpips=True).")
             return self.lpips
-        if metric == "1-ssim":
-            return 1.0 - self.ssim
-        if metric == "psnr":
-            return self.psnr
-        raise UnknownNameError.among("strength metric", str(metric), METRICS)
+        return self.psnr if metric == "psnr" else 1.0 - self.ssim
 
 
 class CleanImage:
@@ -144,29 +176,18 @@ class CleanImage:
 
     def ssim(self, degraded: Image) -> float:
         """Return the structural similarity; see the function `ssim`."""
-        _check_pair(self._image, degraded)
+        check_pair(self._image, degraded)
         return _ssim(self._image, degraded, self._doubled)
 
     def lpips(self, degraded: Image) -> float:
         """Return LPIPS; see the function `crypsis.severity.lpips.lpips`."""
-        _check_pair(self._image, degraded)
+        check_pair(self._image, degraded)
         return lpips_distance(self._features, shared_network().features(degraded))
 
     @functools.cached_property
     def _features(self) -> Features:
         """What LPIPS needs of the clean image, from its first use on."""
         return shared_network().features(self._image)
-
-
-def _check_pair(clean: Image, degraded: Image) -> None:
-    """Refuse images that cannot be compared."""
-    check_image(clean)
-    check_image(degraded)
-    if degraded.shape != clean.shape:
-        (h, w), (height, width) = degraded.shape[:2], clean.shape[:2]
-        raise ImageError(
-            f"Strength compares images of one size: the clean one is {width}×{height}, the degraded one {w}×{h}."
-        )
 
 
 def psnr(clean: Image, degraded: Image) -> float:
@@ -184,7 +205,7 @@ def psnr(clean: Image, degraded: Image) -> float:
     Raises:
         ImageError: an image has another type, or the two differ in shape.
     """
-    _check_pair(clean, degraded)
+    check_pair(clean, degraded)
     # squares of 8-bit values sum to an integer, which some builds of OpenCV miss by a rounding
     squares = round(cv2.norm(clean, degraded, cv2.NORM_L2SQR))
     return 10.0 * math.log10(255.0**2 * clean.size / squares) if squares else math.inf
@@ -212,7 +233,7 @@ def ssim(clean: Image, degraded: Image) -> float:
     Raises:
         ImageError: an image has another type, or the two differ in shape.
     """
-    _check_pair(clean, degraded)
+    check_pair(clean, degraded)
     return _ssim(clean, degraded, _doubled_means(clean))
 
 
