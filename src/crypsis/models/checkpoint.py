@@ -1,6 +1,7 @@
-"""Files of weights by name, as `torch.save(network.state_dict(), FILE)` writes them: read without running anything in
-them, and loaded only where they fit one by one.
-"""  # noqa: D205
+"""Files of weights by name, as `torch.save(network.state_dict(), FILE)` writes them.
+
+They are read without running anything in them, and loaded only where they fit one by one.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from .foreign import told
 
 __all__ = ["Fit", "compare_weights", "load_weights", "read_weights"]
 
-_CODE = re.compile(r"(?:GLOBAL|[Gg]lobal:?|class:?) ([\w.]+\.\w+)")
+_CODE = re.compile(r"(?:GLOBAL|Unsupported class) ([\w.]*\w)(?=\s|$)")
 """How versions of torch name what a file asks for that is no tensor."""
 _WRAPPED = "module."
 """What `torch.nn.DataParallel` puts before every name."""

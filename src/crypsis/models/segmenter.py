@@ -86,8 +86,13 @@ MODELS: dict[str, str] = {
     "predictions": "crypsis.models.predictions:SavedPredictions",
     "python": "crypsis.models.python_callable:PythonCallable",
     "robust-cod-lite": "crypsis.models.robust_cod_lite_segmenter:RobustCodLiteSegmenter",
+    "sinet-v2": "crypsis.models.compared:SINET_V2",
+    "pfnet": "crypsis.models.compared:PFNET",
+    "zoomnet": "crypsis.models.compared:ZOOMNET",
+    "dgnet": "crypsis.models.compared:DGNET",
+    "dgnet-s": "crypsis.models.compared:DGNET_S",
 }
-"""Kind → "module:Class", imported when it is asked for. The class has `from_specification`."""
+"""Kind → "module:Class", imported when it is asked for. The class, or the row of a table, has `from_specification`."""
 
 _OPTION = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_-]*)=")
 
@@ -152,7 +157,8 @@ def load_model(spec: str) -> Segmenter | PredictionSource:
     """Load the model that `spec` names.
 
     Args:
-        spec: `saliency`, `onnx:PATH`, `predictions:DIR`, `python:module:function` or `robust-cod-lite[:PATH]`, each
+        spec: `saliency`, `onnx:PATH`, `predictions:DIR`, `python:module:function`, `robust-cod-lite[:PATH]`, or one
+            of the compared models (`sinet-v2:PATH`, `pfnet:PATH`, `zoomnet:PATH`, `dgnet:PATH`, `dgnet-s:PATH`), each
             with options behind commas (`onnx:net.onnx,size=352,activation=sigmoid`). All accept `name=LABEL`, what
             tables call the model; without it, the file's stem, the folder's or the function's name, or the kind.
 
