@@ -1,0 +1,1 @@
+"""How hard an object is to see: SeamCam and other scores of one image, and whether people agree with them."""
