@@ -153,11 +153,10 @@ def _scored(scratch: Path, images: int) -> tuple[float, int, int]:
 
 
 def _row(rng: np.random.Generator, key: str, number: int, condition: Any) -> dict[str, Any]:
-    corners = rng.uniform(0, 300, (DETECTIONS, 4)).astype(np.float32)
-    corners[:, 2:] += corners[:, :2]
+    boxes = rng.uniform(0, 300, (DETECTIONS, 4)).astype(np.float32)
     return {
         "image": key, "number": number, "model": "nothing", "entry": condition.entry, "severity": condition.severity,
-        "status": "ok", "image_digest": "0" * 32, "height": SIZE[1], "width": SIZE[0], "boxes": corners.ravel(),
+        "status": "ok", "image_digest": "0" * 32, "height": SIZE[1], "width": SIZE[0], "boxes": boxes.ravel(),
         "scores": rng.uniform(0, 1, DETECTIONS).astype(np.float32), "categories": rng.integers(0, CLASSES, DETECTIONS),
     }  # fmt: skip
 

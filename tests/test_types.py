@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crypsis.errors import ImageError, ModelError
-from crypsis.types import Condition, Prediction, Sample, check_image
+from crypsis.types import Condition, Detections, ListedDetections, Prediction, Sample, check_image
 
 IMAGE = np.zeros((4, 5, 3), np.uint8)
 
@@ -58,3 +58,20 @@ def test_predictions_are_probabilities(values: np.ndarray, words: str) -> None:
         Prediction(values)
     with pytest.raises(ModelError, match=words):
         Prediction(good, values)
+
+
+def test_listed_detections() -> None:
+    boxes = np.float32([[1.1, 2, 3.3, 4], [0, 0, 0, 0]])
+    found = Detections(boxes, np.float32([0.1, 1]), np.array([3, 0]))
+    listed = found.listed()
+    assert (listed.boxes.dtype, listed.scores.dtype) == (np.float64, np.float64)
+    assert (listed.boxes[:, :2] + listed.boxes[:, 2:]).astype(np.float32).tolist() == boxes[:, 2:].tolist()
+    assert found.boxes.tolist() == boxes.tolist(), "the corners are not changed"
+    sound = {"boxes": listed.boxes, "scores": listed.scores, "labels": listed.labels}
+    for name, value, words in (
+        ("boxes", boxes, "boxes of float64"), ("boxes", np.full((2, 4), np.nan), "finite"),
+        ("boxes", -listed.boxes, "no size below 0"), ("scores", np.array([0.5, 1.5]), r"in \[0, 1\]"),
+        ("labels", np.zeros(3, np.int64), "labels of int64"),
+    ):  # fmt: skip
+        with pytest.raises(ModelError, match=words):
+            ListedDetections(**{**sound, name: value})

@@ -40,7 +40,7 @@ __all__ = [
     "summarize_detections",
 ]
 
-DETECTION_RUN_SCHEMA = "crypsis.detection-run/2"
+DETECTION_RUN_SCHEMA = "crypsis.detection-run/3"
 DETECTION_SUMMARY_SCHEMA = "crypsis.detection-summary/1"
 TRUTH_FILE = "truth.json"
 """The objects of the images of a run, in COCO's form: a run can be scored without the data set."""
@@ -62,15 +62,15 @@ DETECTION_SCHEMA = pa.schema(
         ("width", pa.int32()),
         ("one_minus_ssim", pa.float64()),
         ("psnr", pa.float64()),
-        ("boxes", pa.list_(pa.float32())),
-        ("scores", pa.list_(pa.float32())),
+        ("boxes", pa.list_(pa.float64())),
+        ("scores", pa.list_(pa.float64())),
         ("categories", pa.list_(pa.int64())),
         ("truth_boxes", pa.list_(pa.float64())),
     ]
 )
 """Columns of a part; its row groups are the entries. `entry` is `clean` with severity 0, or a catalog name. `number` is
-the image's in the truth. `status` is `ok` or `failed`; a failed row has `error` and no detections. `boxes` holds x1,
-y1, x2, y2 of each detection, `categories` ids of the data set. `truth_boxes` holds x1, y1, x2, y2 of the image's
+the image's in the truth. `status` is `ok` or `failed`; a failed row has `error` and no detections. `boxes` holds x,
+y, width, height of each detection, `categories` ids of the data set. `truth_boxes` holds x1, y1, x2, y2 of the image's
 objects in the order of the truth where they moved along with the content, NaN where nothing of one is left to see.
 Strength is null where it was not measured."""
 
@@ -249,9 +249,7 @@ def _entry_rows(table: pa.Table) -> EntryRows:
     numbers = table["number"].to_numpy()
     detections = np.empty((len(flat), 7))
     detections[:, 0] = np.repeat(numbers, counts)
-    corners = table["boxes"].combine_chunks().flatten().to_numpy().reshape(-1, 4)
-    detections[:, 1:3] = corners[:, :2]
-    detections[:, 3:5] = corners[:, 2:].astype(np.float64) - corners[:, :2]
+    detections[:, 1:5] = table["boxes"].combine_chunks().flatten().to_numpy().reshape(-1, 4)
     detections[:, 5] = flat
     detections[:, 6] = table["categories"].combine_chunks().flatten().to_numpy()
     moved = table["truth_boxes"].to_pylist() if table["truth_boxes"].null_count < len(table) else []

@@ -66,7 +66,7 @@ class UnknownNameError(InputError):
         guess = next((n for n in names if near and n.lower() == near[0]), None)
         if guess:
             advice = f"did you mean {guess!r}?"
-        elif len(names) <= 12:
+        elif len(names) <= 12 and ", ".join(names) not in hint:  # else they would be listed twice
             advice = f"known: {', '.join(names)}."
         else:
             advice = f"{len(names)} are known."

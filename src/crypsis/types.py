@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import ImageError, ModelError
+from .errors import ImageError, InputError, ModelError
 
 __all__ = [
     "Condition",
     "Detections",
     "Image",
+    "ListedDetections",
     "Mask",
     "Prediction",
     "ProbabilityMap",
+    "Proposals",
     "Sample",
     "check_image",
     "check_pair",
+    "check_proposal_scores",
 ]
 
 Image: TypeAlias = NDArray[np.uint8]
@@ -147,21 +150,95 @@ class Detections:
 
     def __post_init__(self) -> None:
         """Refuse arrays that do not belong together, numbers that are none, and boxes inside out."""
-        count = len(self.scores)
-        for name, dtype, shape in (
-            ("boxes", np.float32, (count, 4)), ("scores", np.float32, (count,)), ("labels", np.int64, (count,)),
-        ):  # fmt: skip
-            value = getattr(self, name)
-            if value.dtype != dtype or value.shape != shape:
-                raise ModelError(
-                    f"Detections of {count} objects have {name} of {np.dtype(dtype).name} {shape}; "
-                    f"got {value.dtype} {value.shape}."
-                )
+        _check_detections(self, np.float32)
         if not np.isfinite(self.boxes).all() or (self.boxes[:, :2] > self.boxes[:, 2:]).any():
             raise ModelError("Boxes are finite corners x1, y1, x2, y2 with x1 ≤ x2 and y1 ≤ y2.")
-        if count and not (self.scores.min() >= 0.0 and self.scores.max() <= 1.0):
-            raise ModelError(
-                f"Scores lie in [0, 1] without NaN; got [{self.scores.min():.4g}, {self.scores.max():.4g}]."
-            )
-        if count and self.labels.min() < 0:
+        if self.labels.size and self.labels.min() < 0:
             raise ModelError("Labels count a detector's classes from 0; got a negative one.")
+
+    def listed(self) -> ListedDetections:
+        """Return them with widths and heights in place of the farther corners, which loses nothing."""
+        boxes = self.boxes.astype(np.float64)
+        boxes[:, 2:] -= boxes[:, :2]
+        return ListedDetections(boxes, self.scores.astype(np.float64), self.labels)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedDetections:
+    """Detections of one image as COCO's results list them, in the same numbers.
+
+    An evaluator computes overlaps and areas from these; rounded ones, or those of corners, come out on the other side
+    of a threshold now and then.
+
+    Attributes:
+        boxes: float64 N×4: x, y, width and height in pixels, no size below 0.
+        scores: float64 N, in [0, 1].
+        labels: int64 N: ids of the data set's categories.
+    """
+
+    boxes: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    labels: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        """Refuse arrays that do not belong together, numbers that are none, and negative sizes."""
+        _check_detections(self, np.float64)
+        if not np.isfinite(self.boxes).all() or (self.boxes[:, 2:] < 0).any():
+            raise ModelError("Listed boxes are finite x, y, width and height, no size below 0.")
+
+
+def _check_detections(found: Detections | ListedDetections, dtype: type[np.floating[Any]]) -> None:
+    """Raise `ModelError` unless arrays have the types and shapes of detections, and scores their range."""
+    count = len(found.scores)
+    for name, kind, shape in (
+        ("boxes", dtype, (count, 4)), ("scores", dtype, (count,)), ("labels", np.int64, (count,)),
+    ):  # fmt: skip
+        value = getattr(found, name)
+        if value.dtype != kind or value.shape != shape:
+            raise ModelError(
+                f"Detections of {count} objects have {name} of {np.dtype(kind).name} {shape}; "
+                f"got {value.dtype} {value.shape}."
+            )
+    if count and not (found.scores.min() >= 0.0 and found.scores.max() <= 1.0):
+        raise ModelError(f"Scores lie in [0, 1] without NaN; got [{found.scores.min():.4g}, {found.scores.max():.4g}].")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Proposals:
+    """What a detector and a segmenter say of one image, for one species; N may be 0.
+
+    Attributes:
+        alpha: float [N] in [0, 1], how well each region fits the species' name.
+        beta: float [N] in [0, 1], how sure the detector is of it.
+        masks: bool N×H×W.
+        boxes: float [N, 4], x1, y1, x2, y2 in pixels, or None; the score does not use them.
+    """
+
+    alpha: NDArray[np.floating[Any]]
+    beta: NDArray[np.floating[Any]]
+    masks: NDArray[np.bool_]
+    boxes: NDArray[np.floating[Any]] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse arrays that do not belong together, and masks that are not bool."""
+        check_proposal_scores(self.alpha, self.beta)
+        count = len(self.alpha)
+        if self.masks.dtype != np.bool_ or self.masks.ndim != 3 or len(self.masks) != count:
+            raise ImageError(
+                f"The masks of {count} proposals are a bool array of shape ({count}, height, width), for instance "
+                f"gray >= 128; got {self.masks.dtype} {self.masks.shape}."
+            )
+        if self.boxes is not None and self.boxes.shape != (count, 4):
+            raise InputError(f"The boxes of {count} proposals have shape ({count}, 4); got {self.boxes.shape}.")
+
+
+def check_proposal_scores(alpha: NDArray[np.floating[Any]], beta: NDArray[np.floating[Any]]) -> None:
+    """Raise `InputError` unless α and β are two equally long rows of float in [0, 1] without NaN."""
+    for name, values in (("α", alpha), ("β", beta)):
+        if not np.issubdtype(values.dtype, np.floating) or values.ndim != 1 or len(values) != len(alpha):
+            raise InputError(
+                f"Proposals have one α and one β each, two equally long rows of float; got {alpha.dtype} {alpha.shape} "
+                f"and {beta.dtype} {beta.shape}."
+            )
+        if values.size and not (values.min() >= 0 and values.max() <= 1):
+            raise InputError(f"{name} lies in [0, 1] without NaN; got [{values.min():.4g}, {values.max():.4g}].")

@@ -89,6 +89,7 @@ def test_a_caption_stays() -> None:
     [
         ({"bbox": [1, 2, 3]}, "annotation 5: bbox must be 4 finite numbers"),
         ({"bbox": [1, 2, 3, float("nan")]}, "finite"),
+        ({"bbox": [1, 2, 0, 4]}, "annotation 5: bbox has no area"),
         ({"bbox": "1 2 3 4"}, "bbox must be 4"),
         ({"bbox": [True, 1, 1, 1]}, "bbox must be 4"),
         ({"segmentation": [[1, 2, 3, 4]]}, "at least three points"),

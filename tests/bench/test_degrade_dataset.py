@@ -221,11 +221,30 @@ def test_aligned_coco_annotations_move(arrangement: str, photos: Path, coco: Pat
     mild, strong = annotations(folder("1")), annotations(folder("5"))
     boxes = {a["id"]: a["bbox"] for a in mild["annotations"]}
     assert boxes == {1: [2.0, 2.0, 10.0, 5.0], 2: [3.0, 2.0, 6.0, 6.0], 8: [26.0, 2.0, 4.0, 5.0]}
-    assert mild["crypsis"] == {"truth": "aligned", "seed": 0, "failed_images": [], "lost_annotations": []}
+    nothing: dict[str, list[str]] = {"failed_images": [], "lost_annotations": [], "unusable_annotations": []}
+    assert mild["crypsis"] == {"truth": "aligned", "seed": 0, **nothing}
     assert {a["id"] for a in strong["annotations"]} == {1, 2}
     assert strong["crypsis"]["lost_annotations"] == [8]
     assert len(strong["images"]) == 3
     assert next(a for a in strong["annotations"] if a["id"] == 2)["segmentation"] == [[10, 2, 16, 2, 16, 8, 10, 8]]
+
+
+def test_an_annotation_that_cannot_move_is_left_out_alone(photos: Path, coco: Path, tmp_path: Path) -> None:
+    content = json.loads(coco.read_text())
+    content["annotations"] += [
+        {"id": 90 + n, "image_id": 70, "category_id": 3, "bbox": box} for n, box in enumerate([[1, 2, 3], [1, 2, 0, 4]])
+    ]
+    coco.write_text(json.dumps(content))
+    plan = plan_dataset(str(photos), entries=[SHIFT, FOG], severities=[1, 2], annotations=coco, truth="aligned")
+    outcome = degrade_dataset(plan, tmp_path / "out")
+    assert (outcome.failures, outcome.errors, outcome.written) == ((), (), 12)
+    assert len(outcome.warnings) == 1
+    assert "2 annotations that cannot be moved along left out where content moves (annotation 90" in outcome.warnings[0]
+    moved = annotations(tmp_path / "out" / "test" / "shift" / "1")
+    assert {a["id"] for a in moved["annotations"]} == {1, 2, 8}
+    assert moved["crypsis"]["unusable_annotations"] == ["90", "91"]
+    assert len(annotations(tmp_path / "out" / FOG / "1")["annotations"]) == 5
+    assert degrade_dataset(plan, tmp_path / "out").warnings == outcome.warnings
 
 
 def test_workers_and_open_files_do_not_change_bytes(
@@ -326,8 +345,8 @@ def test_annotations_that_cannot_be_moved_are_reported(photos: Path, coco: Path,
     coco.write_text(coco.read_text().replace("[25, 2, 4, 5]", "[25, 2, 4]"))
     plan = plan_dataset(str(photos), entries=[SHIFT], severities=[1], annotations=coco, truth="aligned")
     outcome = degrade_dataset(plan, tmp_path / "out")
-    assert len(outcome.failures) == 1
-    assert "annotation 8: bbox must be 4 finite numbers" in outcome.failures[0][1]
+    assert outcome.failures == ()
+    assert "annotation 8: bbox must be 4 finite numbers" in outcome.warnings[0]
 
 
 def test_another_plan_is_refused(photos: Path, tmp_path: Path) -> None:

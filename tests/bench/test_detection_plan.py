@@ -13,6 +13,7 @@ import pytest
 from crypsis.bench.detection_estimate import DetectionEstimate, estimate_detection
 from crypsis.bench.detection_plan import class_map, plan_coco_degradation
 from crypsis.errors import DatasetError, ImageError, InputError, ModelError, UnknownNameError
+from crypsis.io import write_image
 from crypsis.types import Condition, Detections, Image
 from toy_detection import ENTRIES, Nobody, plan_toy, write_results, write_set
 
@@ -102,6 +103,35 @@ def test_a_detector_is_tried_before_any_work(data: tuple[str, str], tmp_path: Pa
         plan_toy((images, annotations), [Raising()])
 
 
+class Small(Nobody):
+    """A detector that takes images of up to 40 rows."""
+
+    def detect(self, images: Sequence[Image]) -> list[Detections]:
+        if any(len(image) > 40 for image in images):
+            raise ModelError("it wants 40 rows")
+        return super().detect(images)
+
+
+def test_a_detector_that_fails_on_some_sizes_is_not_refused(tmp_path: Path) -> None:
+    images, annotations = write_set(tmp_path / "set", 5)
+    content = json.loads(Path(annotations).read_text())
+    content["images"][4]["height"] = 30
+    write_image(Path(images) / "photo-04.png", np.zeros((30, 64, 3), np.uint8))
+    Path(annotations).write_text(json.dumps(content))
+    plan = plan_toy((images, annotations), [Small()])
+    assert plan.warnings == ("nobody fails on photo-00, which is left out of its scores: it wants 40 rows",)
+
+
+def test_crowds_alone_are_nothing_to_find(tmp_path: Path) -> None:
+    images, annotations = write_set(tmp_path / "set", 3)
+    content = json.loads(Path(annotations).read_text())
+    for found in content["annotations"]:
+        found["iscrowd"] = 1
+    Path(annotations).write_text(json.dumps(content))
+    with pytest.raises(DatasetError, match="no image that was chosen has an object to be found"):
+        plan_toy((images, annotations), [Nobody()])
+
+
 def test_missing_results_are_told_before_any_work(data: tuple[str, str], tmp_path: Path) -> None:
     saved = write_results(tmp_path / "saved", plan_toy(data, [Nobody()]), lambda _, thing: thing)
     assert plan_toy(data, [saved]).categories == {"saved": None}
@@ -165,6 +195,20 @@ class Everything(Nobody):
         return [Detections(boxes, np.full(4, 0.5, np.float32), np.arange(4)) for _ in images]
 
 
+class Scattered(Nobody):
+    """A detector that finds thirty boxes, which depend on the image."""
+
+    def detect(self, images: Sequence[Image]) -> list[Detections]:
+        found = []
+        for image in images:
+            rng = np.random.default_rng(int(image.sum()))
+            corners = rng.uniform(0, 30, (30, 4)).astype(np.float32)
+            corners[:, 2:] += 31
+            scores = np.sort(rng.random(30, np.float32))[::-1].copy()
+            found.append(Detections(corners, scores, rng.integers(0, 2, 30)))
+        return found
+
+
 @pytest.mark.parametrize(
     ("options", "categories"),
     [
@@ -192,7 +236,7 @@ def test_estimate_tries_a_little_and_scales(data: tuple[str, str]) -> None:
     plan = plan_coco_degradation(*data, [model], strength_images=2)
     model.asked = 0
     estimate = estimate_detection(plan)
-    assert model.asked < 20
+    assert model.asked < 45
     assert (estimate.images, estimate.conditions, estimate.models, estimate.measured) == (10, 296, 1, 2)
     assert estimate.cells == 2960
     assert min(estimate.decode, estimate.degrade, estimate.measure) > 0
@@ -221,7 +265,27 @@ def test_estimate_of_a_full_run_as_text() -> None:
     assert "by 2 detectors" in text
     assert "   8 workers  4.6 h" in text
     assert "   1 worker   37.1 h" in text
-    assert "disk about 0.296 GB" in text
+    assert "disk about 296 MB" in text
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(0.04, "59.2 kB"), (10, "14.8 MB"), (2000, "2.96 GB"), (1e6, "1.48 TB"), (0.0005, "740 bytes")]
+)
+def test_disk_in_units_that_can_be_read(size: float, text: str) -> None:
+    estimate = DetectionEstimate(
+        images=5000, conditions=296, models=1, measured=0, bytes=size, decode=0.01, degrade=0.0, measure=0.0, detect=0.1
+    )
+    assert f"disk about {text} for" in estimate.text(1)
+
+
+def test_estimated_disk_is_what_is_filled(data: tuple[str, str], tmp_path: Path) -> None:
+    from crypsis.bench.detect import run_detection
+
+    plan = plan_toy(data, [Scattered()], severities=(1, 2, 3, 4, 5))
+    estimate = estimate_detection(plan)
+    run_detection(plan, tmp_path / "run")
+    size = sum(part.stat().st_size for part in (tmp_path / "run" / "parts").iterdir())
+    assert estimate.cells * estimate.bytes == pytest.approx(size, rel=0.15)
 
 
 def test_estimate_needs_an_image(tmp_path: Path) -> None:

@@ -175,7 +175,7 @@ def test_bad_images_are_counted_and_mended(place: Path, expected: dict[str, byte
     damaged.write_bytes(whole[:300])
     outcome = run_detection(plan_toy(data), tmp_path / "run")
     assert [image for image, _ in outcome.failures] == ["photo-05"]
-    assert "damaged or truncated" in outcome.failures[0][1]
+    assert outcome.failures[0][1].startswith("photo-05.png: damaged or truncated")
     rows = pq.read_table(tmp_path / "run" / "parts").to_pylist()
     failed = [row for row in rows if row["status"] == "failed"]
     assert len(failed) == 9
@@ -187,6 +187,16 @@ def test_bad_images_are_counted_and_mended(place: Path, expected: dict[str, byte
     outcome = run_detection(plan_toy(data), tmp_path / "run")
     assert (outcome.images, outcome.failures) == (4, ())
     assert part_bytes(tmp_path / "run") == expected
+
+
+def test_failed_rows_do_not_tell_where_the_data_lie(place: Path, tmp_path: Path) -> None:
+    found = []
+    for name in ("here", "there"):
+        data = write_set(tmp_path / name, 4)
+        (Path(data[0]) / "photo-01.png").write_bytes(b"nothing")
+        run_detection(plan_toy(data), tmp_path / f"{name}-run")
+        found.append(part_bytes(tmp_path / f"{name}-run"))
+    assert found[0] == found[1]
 
 
 def test_other_plans_and_changed_files_are_refused(expected: dict[str, bytes], tmp_path: Path) -> None:

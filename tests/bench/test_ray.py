@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -26,7 +28,10 @@ HERE = RayCluster()
 def cluster() -> Iterator[None]:
     """A cluster that was there before, started somewhere else; the other tests share it."""
     environment = {"env_vars": {"PYTHONPATH": os.pathsep.join(sys.path)}}  # workers import this file
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR", runtime_env=environment)
+    ray.init(
+        num_cpus=2, num_gpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR",
+        runtime_env=environment,
+    )  # fmt: skip
     yield
     ray.shutdown()
 
@@ -93,6 +98,28 @@ def test_what_ends_a_run(cluster: None, unit: int, words: str) -> None:
         list(map_units(_make_double, [1, unit], workers=1, cluster=HERE))
 
 
+def _make_devices() -> Callable[[int], str]:
+    return lambda _: os.environ.get("CUDA_VISIBLE_DEVICES", "")
+
+
+def test_each_worker_sees_its_gpu(cluster: None) -> None:
+    seen = set(map_units(_make_devices, range(2), workers=2, cluster=RayCluster(gpus=1)))
+    assert seen == {"0", "1"}
+
+
+@pytest.mark.parametrize(("gpus", "room"), [(2, 1), (1, 2), (0.4, 4)])
+def test_too_few_gpus(cluster: None, gpus: float, room: int) -> None:
+    with pytest.raises(InputError, match=f"the 2 GPUs of this Ray cluster are for {room} workers, not 5"):
+        list(map_units(_make_devices, range(5), workers=5, cluster=RayCluster(gpus=gpus)))
+    assert ray.is_initialized()
+
+
+@pytest.mark.parametrize("gpus", [-1, 1.5, float("nan"), float("inf")])
+def test_gpus_that_ray_cannot_give(gpus: float) -> None:
+    with pytest.raises(InputError, match=r"share of a GPU .* got "):
+        RayCluster(gpus=gpus)
+
+
 def _make_nothing() -> Callable[[int], int]:
     raise InputError("there is no such detector here")
 
@@ -106,6 +133,17 @@ def test_no_cluster_at_the_address() -> None:
     ray.shutdown()
     with pytest.raises(InputError, match=r"No Ray cluster answers at 'auto'"):
         list(map_units(_make_double, [1], workers=1, cluster=RayCluster("auto")))
+
+
+@pytest.mark.parametrize("scheme", ["", "ray://"])
+def test_nobody_listens_at_the_address(scheme: str) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        address = f"{scheme}127.0.0.1:{closed.getsockname()[1]}"
+    begin = time.monotonic()
+    with pytest.raises(InputError, match=rf"No Ray cluster answers at '{address}': .*refused"):
+        list(map_units(_make_double, [1], workers=1, cluster=RayCluster(address)))
+    assert time.monotonic() - begin < 10
 
 
 def test_ray_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:

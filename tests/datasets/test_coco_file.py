@@ -192,7 +192,7 @@ def images(*names: Any) -> dict[str, Any]:
         (images("."), "leads out"),
         (images("notes.txt"), "is not an image"),
         (images("a.png", "a.jpg"), "have the same name"),
-        (images("a.png", "b/../a.png"), "have the same name"),
+        (images("a.png", "b/../a.png"), r"images\[1\]: a\.png is listed twice"),
         (images(5), "file_name must be text"),
         (images(""), "file_name must be text"),
         (document(images=[{"id": 1, "file_name": "a.png"}, {"id": 1, "file_name": "b.png"}]), "occurs twice"),

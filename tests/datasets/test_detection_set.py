@@ -91,7 +91,9 @@ def without(name: str) -> dict[str, Any]:
 # what the third annotation has, what is said, and how many of the three count
 LEFT_OUT: dict[str, tuple[object, str, int]] = {
     "no such image": (one(image_id=99), "1 annotation of no listed image left out: 8", 2),
-    "image id as text": (one(image_id="1"), "1 annotation of no listed image left out: 8", 2),
+    "image id as text": (one(image_id="1"), "1 annotation of no listed image left out: 8; write ids as .* quotes", 2),
+    "image id is a word": (one(image_id="a"), r"1 annotation of no listed image left out: 8\.$", 2),
+    "category id as text": (one(category_id="7"), r"whose category_id is text left out \(write ids .* quotes\): 8", 2),
     "no such category": (one(category_id=8), r"of no listed category left out: 8 \(a\.png\)", 2),
     "no category": (without("category_id"), "of no listed category left out", 2),
     "category is true": (document(categories=[{"id": 1, "name": "x"}], annotations=[
@@ -137,6 +139,12 @@ KEPT: dict[str, tuple[object, str, int]] = {
 SILENT: dict[str, tuple[object, int]] = {
     "no id": (without("id"), 3),
     "no iscrowd": (without("iscrowd"), 3),
+    "image id as text everywhere": (
+        document(
+            images=[{**i, "id": str(i["id"])} for i in document()["images"]], annotations=[{**BOX, "image_id": "1"}]
+        ),
+        1,
+    ),
     "crowd is true": (one(iscrowd=True), 3),
     "crowd is text": (one(iscrowd="0", ignore="false"), 3),
     "crowd is null": (one(iscrowd=None), 3),
@@ -203,7 +211,7 @@ REFUSED: dict[str, tuple[object, str]] = {
     ),
     "file name twice": (
         document(images=[{"id": 1, "file_name": "a.png"}, {"id": 2, "file_name": "./a.png"}]),
-        r"images\[1\]: a\.png and a\.png have the same name",
+        r"images\[1\]: a\.png is listed twice",
     ),
     "file name leads out": (document(images=[{"id": 1, "file_name": "../a.png"}]), r"images\[0\].*leads out"),
     "no file name": (document(images=[{"id": 1, "coco_url": "x/a.png"}]), r"images\[0\]: file_name must be text"),
@@ -221,6 +229,32 @@ REFUSED: dict[str, tuple[object, str]] = {
 def test_what_is_refused(folder: Path, content: object, words: str) -> None:
     with pytest.raises(DatasetError, match=words):
         opened(folder, content)
+
+
+def test_all_kinds_of_faults_are_named_at_once(folder: Path) -> None:
+    names = ["a.png", "../b.png", "b.txt", 5, "a.png", "gone.png", *(f"../{n}.png" for n in range(9))]
+    images = [{"id": min(n, 5), "file_name": name} for n, name in enumerate(names, 1)]
+    content = document({**BOX, "image_id": None}, images=images, categories=[{"id": "7", "name": "x"}, {"id": 3}])
+    with pytest.raises(DatasetError) as caught:
+        opened(folder, content)
+    message = str(caught.value)
+    for words in (
+        "images[1]: the file_name '../b.png' leads out", "(And 7 more like these.)", "images[2]: 'b.txt' is not an",
+        "images[3]: file_name must be text; got '5'", "images[4]: a.png is listed twice", "the id 5 occurs twice (gone",
+        "annotations[2]: image_id must be a number or text", "categories[0]: needs an id", "without quotes; got '7'",
+        "categories[1]: needs a name",
+    ):  # fmt: skip
+        assert words in message
+    assert message.count("instances.json") == 1
+    assert len(message) < 2_500
+    with pytest.raises(DatasetError, match=r"images\[0\]: the file_name.* 1 of the 1 image .* not there"):
+        opened(folder, document(images=[{"id": 1, "file_name": "../a.png"}, {"id": 2, "file_name": "gone.png"}]))
+
+
+def test_categories_of_the_same_name_are_told(folder: Path) -> None:
+    dataset = opened(folder, document(categories=[{"id": 7, "name": "cat"}, {"id": 90, "name": "cat"}]))
+    assert len(dataset.warnings) == 1
+    assert "the categories 7 and 90 are all called 'cat'" in dataset.warnings[0]
 
 
 def test_several_faults_are_one_sentence_each(folder: Path) -> None:

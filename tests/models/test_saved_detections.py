@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -43,9 +42,9 @@ def test_conditions_by_full_or_bare_name_in_a_file_or_in_parts(tmp_path, file, c
     put(tmp_path / file, [row(), row(image=8, box=[0, 0, 5.5, 0], category=0, score=1)])
     source = load_detector(f"predictions:{tmp_path}")
     assert isinstance(source, DetectionSource)
-    assert source.check([7, 8, 9], [condition]) == ([], [])
+    assert source.check([7, 8, 9], {0, 90}, [condition]) == ([], [])
     found = source.load(7, condition)
-    assert (found.boxes.tolist(), found.scores.tolist(), found.labels.tolist()) == ([[1, 2, 4, 6]], [0.5], [90])
+    assert (found.boxes.tolist(), found.scores.tolist(), found.labels.tolist()) == ([[1, 2, 3, 4]], [0.5], [90])
     assert source.load(8, condition).boxes.tolist() == [[0, 0, 5.5, 0]]
     assert len(source.load(9, condition).scores) == 0
 
@@ -54,8 +53,8 @@ def test_parts_are_one_set_and_images_keep_their_order(tmp_path) -> None:
     put(tmp_path / "clean/a.json", [row(7, score=0.1), row("b", score=0.2), row(7, score=0.9)])
     put(tmp_path / "clean/b.json", [row(7, score=0.4)])
     source = SavedDetections(tmp_path)
-    np.testing.assert_allclose(source.load(7, CLEAN).scores, [0.1, 0.9, 0.4])
-    np.testing.assert_allclose(source.load("b", CLEAN).scores, [0.2])
+    assert source.load(7, CLEAN).scores.tolist() == [0.1, 0.9, 0.4]
+    assert source.load("b", CLEAN).scores.tolist() == [0.2]
     assert len(source.load("7", CLEAN).scores) == 0
 
 
@@ -63,7 +62,7 @@ def test_a_detector_that_found_nothing(tmp_path) -> None:
     put(tmp_path / "clean.json", [])
     source = SavedDetections(tmp_path)
     assert source.load(7, CLEAN).boxes.shape == (0, 4)
-    assert source.check([7], [CLEAN]) == ([], [])
+    assert source.check([7], {90}, [CLEAN]) == ([], [])
 
 
 def test_exact_repetitions_count_once_and_are_told(tmp_path) -> None:
@@ -71,7 +70,7 @@ def test_exact_repetitions_count_once_and_are_told(tmp_path) -> None:
     put(tmp_path / "clean.json", [row(), near, row(), row(image=8), row(category=1), row()])
     source = SavedDetections(tmp_path, name="ours")
     assert len(source.load(7, CLEAN).scores) == 3
-    assert source.check([7, 8], [CLEAN]) == (
+    assert source.check([7, 8], {1, 90}, [CLEAN]) == (
         [],
         ["ours: 2 detections under clean repeat others in every number; each counts once."],
     )
@@ -97,14 +96,14 @@ def test_each_image_gets_its_own(tmp_path_factory, rows) -> None:
         own = list(dict.fromkeys(r for r in rows if r[0] == image_id))
         found = source.load(image_id, CLEAN)
         assert found.labels.tolist() == [category for _, category, *_ in own]
-        assert found.boxes.tolist() == [[x, 0, x + w, 1] for _, _, x, w, _ in own]
+        assert found.boxes.tolist() == [[x, 0, w, 1] for _, _, x, w, _ in own]
         assert found.scores.tolist() == [score for *_, score in own]
 
 
 def test_missing_conditions_and_unknown_images_are_named(tmp_path) -> None:
     put(tmp_path / "clean.json", [row(image) for image in range(10)])
     put(tmp_path / "fog/3.json", [row("1"), row("fish.jpg")])
-    faults, notes = SavedDetections(tmp_path, name="ours").check([0, 1, 2], [CLEAN, FOG, RAIN])
+    faults, notes = SavedDetections(tmp_path, name="ours").check([0, 1, 2], {90}, [CLEAN, FOG, RAIN])
     assert notes == [
         "ours: under clean, 7 of 10 image ids are not in the data set (3, 4, 5, 6, 7, and 2 more); "
         "their detections are left out."
@@ -117,6 +116,33 @@ def test_missing_conditions_and_unknown_images_are_named(tmp_path) -> None:
     assert str(tmp_path / "cod10k-c/rain/1.json") in faults[1]
     assert str(tmp_path / "rain/1.json") in faults[1]
     assert len(faults) == 2
+
+
+@pytest.mark.parametrize("image_ids", [[1, 2], list(range(70, 90))])
+def test_results_of_other_images_alone_are_a_fault(tmp_path, image_ids) -> None:
+    put(tmp_path / "clean.json", [row(image) for image in (7, 8)])
+    put(tmp_path / "fog/3.json", [])
+    assert SavedDetections(tmp_path, name="ours").check(image_ids, {90}, [CLEAN, FOG]) == (
+        [
+            "ours: under clean, 2 of 2 image ids are not in the data set (7, 8); "
+            "give the annotations that these detections were made for."
+        ],
+        [],
+    )
+
+
+def test_unknown_categories_are_a_fault_where_labels_count(tmp_path) -> None:
+    put(tmp_path / "clean.json", [row(category=number) for number in (90, 0, 17)])
+    put(tmp_path / "fog/3.json", [row()])
+    source = SavedDetections(tmp_path, name="ours")
+    assert source.check([7], {1, 90}, [CLEAN, FOG]) == (
+        [
+            "ours: under clean, 2 of 3 category ids are not in the data set (0, 17); write them as the annotation file "
+            "does (many models count classes from 0, COCO ids go to 90)."
+        ],
+        [],
+    )
+    assert source.check([7], None, [CLEAN, FOG]) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -166,7 +192,7 @@ def test_files_that_are_no_results(tmp_path, results, message) -> None:
     with pytest.raises(ModelError, match=message) as caught:
         source.load(7, CLEAN)
     assert str(path) in str(caught.value)
-    assert source.check([7], [CLEAN]) == ([str(caught.value)], [])
+    assert source.check([7], {90}, [CLEAN]) == ([str(caught.value)], [])
 
 
 @pytest.mark.parametrize("data", [b"", b"[{]", b"\xff\xfe\x00", b"[" * 100_000])
@@ -207,7 +233,11 @@ def test_the_folder_gives_the_name_and_its_files_the_digest(tmp_path) -> None:
     assert source.name == before["folder"] == "yolo,v9"
     assert str(tmp_path) not in str(before)
     put(tmp_path / "yolo,v9/clean.json", [row()])
-    assert source.describe() != before
+    other = source.describe()
+    assert other != before
+    size = (tmp_path / "yolo,v9/clean.json").stat().st_size
+    assert put(tmp_path / "yolo,v9/clean.json", [row(score=0.6)]).stat().st_size == size
+    assert source.describe() != other, "files of the same size are other results"
     assert load_detector(f"predictions:{tmp_path},name=ours").name == "ours"
 
 

@@ -279,6 +279,16 @@ def test_named_chart_writes_each_name_once_and_skips_lines_without_an_end() -> N
     assert not page.all("use")
 
 
+def test_lines_of_a_color_differ_in_dashes() -> None:
+    lines = [line(name, 0.5, 0.4, 0.1) for name in "abcd"]
+    svg = named_chart("group", lines, frame(), colors=[2, 0, 2, 0])
+    assert [a["class"] for a in Page(svg).classed("curve")] == [
+        f"curve {s}" for s in ("s2 d2", "s0 d0", "s2 d3", "s0 d1")
+    ]
+    svg = named_chart("group", [line(str(n), 0.5, 0.4, 0.1) for n in range(8)], frame())
+    assert [a["class"] for a in Page(svg).classed("curve")][5:] == ["curve s5 d5", "curve s0 d1", "curve s1 d2"]
+
+
 def test_large_named_chart_has_severities_and_threads() -> None:
     svg = named_chart(
         "family", [line("a", 0.5, 0.4, 0.1, x=[0, 0.3, 0.9])], frame(ranks=False),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from pathlib import Path
 
 import pytest
@@ -122,7 +123,7 @@ def test_incomplete_is_in_every_title(tmp_path: Path) -> None:
 
 
 def test_unknown_metric(run: DetectionRun) -> None:
-    with pytest.raises(UnknownNameError, match="ap50"):
+    with pytest.raises(UnknownNameError, match=r"Known: ap, ap50, .*ar_large"):
         detection_tables([run], metric="ap5")
 
 
@@ -187,6 +188,32 @@ def test_warnings(tmp_path: Path) -> None:
     assert any("broken scored no image" in text for text in compare_detections([run]).warnings())
     other = make_detections(tmp_path / "other", {"two": detector(0.4, 0.1)}, failed={"x": "damaged"})
     assert any("different subsets" in text for text in compare_detections([run, other]).warnings())
+
+
+def test_detectors_that_failed_on_different_images_are_told(tmp_path: Path) -> None:
+    models = {"one": detector(0.4, 0.1), "two": detector(0.3, 0.1)}
+    run = make_detections(tmp_path / "run", models, failed={"x": "damaged"})
+    assert not any("different images" in text for text in compare_detections([run]).warnings())
+    path = tmp_path / "run" / "summary.json"
+    summary = json.loads(path.read_text())
+    summary["failed"]["y"] = "too small"  # of two failed images, each detector lost one
+    path.write_text(json.dumps(summary))
+    assert any("failed on different images" in text for text in compare_detections([run]).warnings())
+
+
+@pytest.mark.parametrize(
+    ("adapters", "words"),
+    [
+        (["onnx"], "labels by equal names;"),
+        (["predictions"], "labels by category id;"),
+        (["onnx", "predictions"], "labels by equal names (of saved detections by category id);"),
+    ],
+)
+def test_how_labels_became_categories(tmp_path: Path, adapters: list[str], words: str) -> None:
+    models = {name: detector(0.4, 0.1) for name in adapters}
+    run = make_detections(tmp_path / "run", models)
+    run.plan["models"] = {name: {"adapter": name} for name in adapters}  # type: ignore[index]
+    assert words in compare_detections([run]).scope()
 
 
 def test_titles_say_the_family_only_where_they_must(run: DetectionRun) -> None:

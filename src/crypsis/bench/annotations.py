@@ -34,7 +34,7 @@ def align_annotation(annotation: Mapping[str, Any], field: NDArray[np.float32]) 
         A new annotation with the same id, or None where nothing of it is left to see.
 
     Raises:
-        DatasetError: a box, segmentation or keypoints that are not of COCO's form.
+        DatasetError: a box, segmentation or keypoints that are not of COCO's form, or a box without area.
     """
     where = f"annotation {annotation.get('id')!r}"
     moved = dict(annotation)
@@ -43,6 +43,8 @@ def align_annotation(annotation: Mapping[str, Any], field: NDArray[np.float32]) 
     corners: NDArray[np.float64] | None = None
     if "bbox" in annotation:
         x, y, w, h = _numbers(annotation["bbox"], f"{where}: bbox", 4)
+        if w <= 0 or h <= 0:
+            raise DatasetError(f"{where}: bbox has no area.")
         boxes, visible = warp_boxes([[x, y, x + w, y + h]], field)
         if not visible[0]:
             return None

@@ -31,7 +31,15 @@ from ..datasets.coco import CocoFile, read_coco
 from ..datasets.detection import DetectionDataset, open_detection
 from ..datasets.folder import counted, holds_mask_folder, list_images, missing_path
 from ..datasets.masks import open_masks
-from ..errors import CrypsisError, ImageError, IncompleteError, InputError, PlanChangedError, UnknownNameError
+from ..errors import (
+    CrypsisError,
+    DatasetError,
+    ImageError,
+    IncompleteError,
+    InputError,
+    PlanChangedError,
+    UnknownNameError,
+)
 from ..io import (
     IMAGE_SUFFIXES,
     atomic_path,
@@ -426,12 +434,14 @@ class DatasetOutcome:
         kept: images that were there before.
         failures: `(image path, reason)` of images that could not be used.
         errors: tracebacks of bugs; their units are not done.
+        warnings: one sentence on annotations that could not be moved along and are left out where content moves.
     """
 
     written: int
     kept: int
     failures: tuple[tuple[str, str], ...]
     errors: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
 
 def degrade_dataset(
@@ -494,7 +504,19 @@ def degrade_dataset(
     if not errors and (todo or not _is_finished(folder, plan)):
         _finish(folder, plan)
     discard_leftovers(folder)  # again: workers of a killed session may have lived on into the start of this one
-    return DatasetOutcome(written, kept, tuple(sorted(failures)), tuple(errors))
+    return DatasetOutcome(written, kept, tuple(sorted(failures)), tuple(errors), tuple(_unmovable(folder, plan)))
+
+
+def _unmovable(folder: Path, plan: DatasetPlan) -> Iterator[str]:
+    """Say which annotations are left out where content moves."""
+    if plan.settings.truth != "aligned" or plan.settings.kind not in ("coco", "yolo"):
+        return
+    parts = ((folder / "parts" / f"{unit.name}.jsonl") for unit in plan.units())
+    rows = (row for part in parts if part.exists() for row in _read_part(part))
+    reasons = {(row["source"], key): text for row in rows for key, text in row.get("unusable", {}).items()}
+    if reasons:
+        count, first = counted(len(reasons), "annotation"), next(iter(reasons.values())).removesuffix(".")
+        yield f"{plan.data}: {count} that cannot be moved along left out where content moves ({first})."
 
 
 def _check_space(guess: Estimate, folder: Path) -> None:
@@ -635,12 +657,22 @@ class _Worker:
         field = entry.source_of(height, width, severity, seed=self.settings.seed, image_key=source.key)
         if field is None:
             return {}
-        moved = [align_annotation(annotation, field) for annotation in annotations]
-        lost = [a.get("id") for a, after in zip(annotations, moved, strict=True) if after is None]
-        return {"annotations": [after for after in moved if after is not None], "lost": lost}
+        moved: list[dict[str, Any]] = []
+        lost, unusable = [], {}
+        for annotation in annotations:
+            try:
+                after = align_annotation(annotation, field)
+            except DatasetError as error:
+                unusable[str(annotation.get("id"))] = str(error)
+                continue
+            if after is None:
+                lost.append(annotation.get("id"))
+            else:
+                moved.append(after)
+        return {"annotations": moved, "lost": lost, "unusable": unusable}
 
 
-_PRIVATE = ("annotations", "bytes", "label_bytes", "mask_bytes", "source_bytes")
+_PRIVATE = ("annotations", "unusable", "bytes", "label_bytes", "mask_bytes", "source_bytes")
 
 
 def _is_finished(folder: Path, plan: DatasetPlan) -> bool:
@@ -682,6 +714,7 @@ def _write_annotations(folder: Path, plan: DatasetPlan, coco: CocoFile, places: 
     place_of = {(e.name, v): s.folder(e, v) for e in s.entries for v in s.severities}
     images: dict[str, list[Mapping[str, Any]]] = {place: [] for place in places}
     lost: dict[str, list[Any]] = {place: [] for place in places}
+    unusable: dict[str, list[str]] = {place: [] for place in places}
     failed: list[str] = []
     with ExitStack() as stack:
         writers: dict[str, AnnotationWriter] = {}
@@ -702,6 +735,7 @@ def _write_annotations(folder: Path, plan: DatasetPlan, coco: CocoFile, places: 
             if "annotations" in row:
                 texts = [json.dumps(annotation) for annotation in row["annotations"]]
                 lost[place] += row["lost"]
+                unusable[place] += row.get("unusable", {})
             else:
                 if unmoved[0] != source.name:
                     unmoved = source.name, [json.dumps(a) for a in coco.annotations.get(source.id, ())]
@@ -710,5 +744,6 @@ def _write_annotations(folder: Path, plan: DatasetPlan, coco: CocoFile, places: 
             size = {"width": row["width"], "height": row["height"]}  # not every file lists it, mmdetection needs it
             images[place].append({**listed_of[source.id], "file_name": s.image_name(source), **size})
         for place, writer in writers.items():
-            note = {"truth": s.truth, "seed": s.seed, "failed_images": failed, "lost_annotations": lost[place]}
+            note = {"truth": s.truth, "seed": s.seed, "failed_images": failed, "lost_annotations": lost[place],
+                    "unusable_annotations": unusable[place]}  # fmt: skip
             writer.close(images[place], note)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import time
@@ -19,11 +20,13 @@ from ..datasets.detection import DetectionItem
 from ..detection_results import DETECTION_RUN_SCHEMA, DETECTION_SCHEMA, TRUTH_FILE
 from ..errors import CrypsisError, InputError
 from ..io import file_digest, write_atomic
-from ..models.detector import DetectionSource, Detector, load_detector
-from ..types import Condition, Detections, Image
+from ..models.detector import Detector, load_detector
+from ..results import PARTS
+from ..types import Condition, Detections, Image, ListedDetections
 from . import store
-from .detection_plan import DetectionPlan, DetectionUnit, Model
+from .detection_plan import DetectionPlan, DetectionUnit
 from .run import LARGE, strength_meter
+from .stored_detections import StoredDetections, store_detections
 from .work import Clock, Labor, Outcome, Progress, Receipt, do_units, look_ahead, make_part
 
 __all__ = ["detect_under", "run_detection"]
@@ -45,6 +48,7 @@ def run_detection(
 
     Raises:
         InputError: detector objects with several workers, or a folder that is not this run's.
+        ModelError: saved detections changed since the plan was made, and cannot be read any more.
         IncompleteError: a worker died, or the disk is full.
     """
     labor = labor or Labor()
@@ -62,15 +66,29 @@ def run_detection(
     )
     truth = json.dumps(truth_of(plan), ensure_ascii=False)
     write_atomic(folder / TRUTH_FILE, truth.encode(), durable=True)
-    return do_units(
+    units = plan.units()
+    ids = [item.id for item in plan.dataset.items]
+    stored: dict[int, Path] = {}
+    for k, given in enumerate(plan.models):
+        source = load_detector(given) if isinstance(given, str) else given
+        if not isinstance(source, Detector):
+            stored[k] = folder / f"saved-{k}.bin"
+            if not stored[k].is_file():  # what is in it follows from the identity of the run
+                store_detections(source, stored[k], ids, plan.conditions)
+    outcome = do_units(
         folder,
-        plan.units(),
-        partial(_Finder, _light(plan), folder),
+        units,
+        partial(_Finder, _light(plan), folder, stored),
         columns=("image", "image_digest"),
         files_now=lambda unit: [(item.key, file_digest(item.image)) for item in unit.items],
         labor=labor,
         progress=progress,
     )
+    if all((folder / PARTS / f"{unit.name}.parquet").is_file() for unit in units):
+        for path in stored.values():
+            with contextlib.suppress(OSError):  # where an open file cannot be removed, it stays
+                path.unlink(missing_ok=True)
+    return outcome
 
 
 def truth_of(plan: DetectionPlan) -> dict[str, Any]:
@@ -103,18 +121,29 @@ class _Batch:
     error: CrypsisError | None = None
 
 
+_Model = Detector | StoredDetections
+
+
 class _Finder:
     """Does units: holds the detectors of one process.
 
     Where one of them runs on a GPU, a thread degrades the next batch while they look at the last.
     """
 
-    def __init__(self, plan: DetectionPlan, folder: Path) -> None:
+    def __init__(self, plan: DetectionPlan, folder: Path, stored: Mapping[int, Path]) -> None:
         self.plan = plan
         self.folder = folder
-        self.models = [load_detector(model) if isinstance(model, str) else model for model in plan.models]
-        self.needs_pixels = any(isinstance(model, Detector) for model in self.models)
-        self.ahead = any(model.describe().get("device", "cpu") != "cpu" for model in self.models)
+        ids = [item.id for item in plan.dataset.items]
+        self.models: list[_Model] = []
+        for k, given in enumerate(plan.models):
+            model = load_detector(given) if isinstance(given, str) else given
+            if isinstance(model, Detector):
+                self.models.append(model)
+            else:
+                self.models.append(StoredDetections(model.name, stored[k], ids, plan.conditions))
+        detectors = [model for model in self.models if isinstance(model, Detector)]
+        self.needs_pixels = bool(detectors)
+        self.ahead = any(model.describe().get("device", "cpu") != "cpu" for model in detectors)
         self.measured = plan.measured()
 
     def __call__(self, unit: DetectionUnit) -> Receipt:
@@ -162,7 +191,7 @@ class _Finder:
     def _found(self, batch: _Batch, clock: Clock) -> list[dict[str, Any]]:
         """Return the rows of a batch: its conditions × all detectors."""
         if batch.error:
-            return self._failed(batch.common, batch.conditions, batch.error)
+            return self._failed(batch, batch.conditions, batch.error)
         rows = []
         for model in self.models:
             with clock("detect"):
@@ -170,7 +199,7 @@ class _Finder:
             each = zip(batch.conditions, batch.strengths, batch.truths, found, strict=True)
             for condition, strength, truth, detections in each:
                 if isinstance(detections, CrypsisError):
-                    rows += self._failed(batch.common, [condition], detections, [model])
+                    rows += self._failed(batch, [condition], detections, [model])
                     continue
                 row = {**batch.common, "model": model.name, "entry": condition.entry, "severity": condition.severity}
                 row |= {"status": "ok", **strength, **truth}
@@ -206,27 +235,31 @@ class _Finder:
         moved[~visible] = np.nan
         return {"truth_boxes": moved.ravel()}
 
-    def _columns(self, model: Model, detections: Detections) -> dict[str, Any]:
-        """Return the columns of detections, classes being categories."""
-        boxes, scores, labels = detections.boxes, detections.scores, detections.labels
-        mapping = self.plan.categories[model.name]
+    def _columns(self, model: _Model, detections: Detections | ListedDetections) -> dict[str, Any]:
+        """Return the columns of detections that count, classes being categories."""
+        plan = self.plan
+        mapping = plan.categories[model.name]
+        listed = detections.listed() if isinstance(detections, Detections) else detections
+        labels = listed.labels
         if mapping is not None:
-            known = np.array([-1 if category is None else category for category in mapping], np.int64)
-            labels = known[labels]
-            kept = np.array([category is not None for category in mapping], np.bool_)[detections.labels]
-            boxes, scores, labels = boxes[kept], scores[kept], labels[kept]
-        elif self.plan.labels == "agnostic":
-            labels = np.full_like(labels, min(self.plan.dataset.categories))
-        return {"boxes": boxes.ravel(), "scores": scores, "categories": labels}
+            labels = np.array([-1 if category is None else category for category in mapping], np.int64)[labels]
+            counts = labels >= 0
+        else:
+            counts = np.isin(labels, plan.kept) if plan.keep else np.ones(len(labels), np.bool_)
+            if plan.labels == "agnostic":
+                labels = np.full_like(labels, min(plan.dataset.categories))
+        return {"boxes": listed.boxes[counts].ravel(), "scores": listed.scores[counts], "categories": labels[counts]}
 
     def _failed(
         self,
-        common: Mapping[str, Any],
+        batch: _Batch,
         conditions: Sequence[Condition],
         error: CrypsisError,
-        models: Sequence[Model] | None = None,
+        models: Sequence[_Model] | None = None,
     ) -> list[dict[str, Any]]:
-        failed = {**common, "status": "failed", "error": str(error)}
+        # rows are the same wherever the data set lies
+        reason = str(error).replace(str(batch.item.image), batch.item.file_name)
+        failed = {**batch.common, "status": "failed", "error": reason}
         return [
             {**failed, "model": model.name, "entry": c.entry, "severity": c.severity}
             for c in conditions
@@ -235,22 +268,15 @@ class _Finder:
 
 
 def detect_under(
-    model: Model, item: DetectionItem, images: Sequence[Image], conditions: Sequence[Condition]
-) -> list[Detections | CrypsisError]:
+    model: _Model, item: DetectionItem, images: Sequence[Image], conditions: Sequence[Condition]
+) -> Sequence[Detections | ListedDetections | CrypsisError]:
     """Return each condition's detections, or the expected error that took their place."""
-    if isinstance(model, Detector):
-        try:
-            return list(model.detect(images))
-        except CrypsisError as error:
-            if len(images) == 1:
-                return [error]
-            pairs = zip(images, conditions, strict=True)
-            return [detect_under(model, item, [image], [condition])[0] for image, condition in pairs]
-    return [_load(model, item, condition) for condition in conditions]
-
-
-def _load(model: DetectionSource, item: DetectionItem, condition: Condition) -> Detections | CrypsisError:
+    if isinstance(model, StoredDetections):
+        return [model.load(item.id, condition) for condition in conditions]
     try:
-        return model.load(item.id, condition)
+        return model.detect(images)
     except CrypsisError as error:
-        return error
+        if len(images) == 1:
+            return [error]
+        pairs = zip(images, conditions, strict=True)
+        return [detect_under(model, item, [image], [condition])[0] for image, condition in pairs]

@@ -25,7 +25,7 @@ from ..types import Condition, Image
 from .detection_plan import DetectionPlan
 from .store import write_json
 
-__all__ = ["FOUND_IOU", "FOUND_SCORE", "make_detection_pictures"]
+__all__ = ["FOUND_IOU", "FOUND_SCORE", "draw_box", "draw_tag", "make_detection_pictures"]
 
 FOUND_SCORE = 0.3
 """A detection is drawn, and finds an object, from this score on."""
@@ -152,11 +152,12 @@ def _seen(table: pa.Table, objects: Mapping[int, Sequence[Mapping[str, Any]]]) -
         there = np.isfinite(corners[:, 0]) & np.array([not one["iscrowd"] for one in mine], np.bool_)
         truth = corners[there]
         categories = np.array([one["category_id"] for one in mine], np.int64)[there]
-        boxes = flat.astype(np.float64).reshape(-1, 4)
+        boxes = flat.reshape(-1, 4).copy()
+        boxes[:, 2:] += boxes[:, :2]
         hits = (_overlap(truth, boxes) >= FOUND_IOU) & (categories[:, None] == labels[None, :])
         best = np.where(hits, scores, 0.0).max(axis=1, initial=0.0)
         case = (row["image"], row["model"], Condition(row["entry"], row["severity"]))
-        found[case] = _Seen(truth, boxes, scores.astype(np.float64), best)
+        found[case] = _Seen(truth, boxes, scores, best)
     return found
 
 
@@ -217,20 +218,21 @@ def _drawn(image: Image, seen: _Seen) -> Image:
     small = cv2.resize(image, size, interpolation=cv2.INTER_AREA) if scale < 1 else image.copy()
     for box in seen.truth * scale:
         for color, width in ((_INK, 4), (_TRUTH, 2)):
-            _rectangle(small, box, color, width)
+            draw_box(small, box, color, width)
     shown = _shown(seen.scores)
     taken: set[tuple[int, int]] = set()
     for box in seen.boxes[shown] * scale:
-        _rectangle(small, box, _INK, 3)
-        _rectangle(small, box, _PAPER, 1, dash=6)
+        draw_box(small, box, _INK, 3)
+        draw_box(small, box, _PAPER, 1, dash=6)
     for box, score in zip(seen.boxes[shown] * scale, seen.scores[shown].tolist(), strict=True):
-        _tag(small, box, f"{score:.2f}", taken)
+        draw_tag(small, box, f"{score:.2f}", taken)
     return np.asarray(small, np.uint8)
 
 
-def _rectangle(
+def draw_box(
     picture: NDArray[Any], box: NDArray[np.float64], color: tuple[int, int, int], width: int, dash: int = 0
 ) -> None:
+    """Draw the outline of a box (corners x1, y1, x2, y2 in pixels) into a picture, dashed by so many pixels."""
     height, across = picture.shape[:2]
     limits = np.array([across, height, across, height]) - 2
     x1, y1, x2, y2 = (int(v) for v in np.rint(np.clip(box, 1, limits)))
@@ -245,7 +247,7 @@ def _rectangle(
             cv2.line(picture, (x, start), (x, min(start + dash, y2)), color, width)
 
 
-def _tag(picture: NDArray[Any], box: NDArray[np.float64], text: str, taken: set[tuple[int, int]]) -> None:
+def draw_tag(picture: NDArray[Any], box: NDArray[np.float64], text: str, taken: set[tuple[int, int]]) -> None:
     """Write a score into the upper left corner of a box, below those that were written there before."""
     (width, height), _ = cv2.getTextSize(text, cv2.FONT_HERSHEY_SIMPLEX, 0.38, 1)
     x = int(np.clip(box[0], 0, max(0, picture.shape[1] - width - 6)))

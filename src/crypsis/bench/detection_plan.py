@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..catalog import list_entries, select_entries
@@ -29,6 +29,9 @@ UNIT_IMAGES = 4
 
 STRENGTH_IMAGES = 50
 """On how many images strength is measured unless said otherwise: it costs as much as a degradation."""
+
+_TRIED_IMAGES = 3
+"""On how many images a detector must fail before it is refused."""
 
 Model = Detector | DetectionSource
 
@@ -69,7 +72,9 @@ class DetectionPlan:
         seed: seed of all random draws.
         limit: number of images asked for, or None for all.
         labels: one of `LABELS`.
-        keep: classes of the detectors that count, the others being left out; all if empty.
+        keep: classes that count, the others being left out; all if empty. Unless `labels` is `agnostic`, the data set
+            holds only their categories and objects.
+        kept: ids of the categories that these names mean where labels are category ids.
         truth: `published` (boxes stay) or `aligned` (they move along where a degradation moves content).
         strength_images: on how many images, evenly spaced, strength is measured.
     """
@@ -87,6 +92,7 @@ class DetectionPlan:
     limit: int | None = None
     labels: str = "names"
     keep: tuple[str, ...] = ()
+    kept: tuple[int, ...] = ()
     truth: str = "published"
     strength_images: int = STRENGTH_IMAGES
 
@@ -151,7 +157,8 @@ def plan_coco_degradation(
 ) -> DetectionPlan:
     """Plan COCO-Degradation: clean and 59 degradations × 5 severities on any set of images with boxes.
 
-    Every detector is loaded once here and tried on one image, so that a wrong file is known before any work.
+    Every detector is loaded once here and tried on an image, or on others where it fails on that, so that a wrong file
+    is known before any work.
 
     Args:
         images: `demo`, or the folder of the images; see `crypsis.datasets.detection.open_detection`.
@@ -163,7 +170,8 @@ def plan_coco_degradation(
         seed: seed of all random draws.
         limit: take only this many images, evenly spaced.
         labels: one of `LABELS`.
-        keep: names of classes; detections of other classes are left out. All count if it is empty.
+        keep: names of classes, for saved detections of categories; detections of others are left out and, unless
+            `labels` is `agnostic`, objects of others too. All count if it is empty.
         truth: one of `crypsis.catalog.aligned.TRUTHS`.
         strength_images: on how many images to measure strength; 0 for none.
         annotation_format: one of `crypsis.datasets.detection.FORMATS`.
@@ -187,25 +195,40 @@ def plan_coco_degradation(
     dataset = open_detection(images, annotations, format=annotation_format)
     if not any(dataset.annotations.values()):
         raise DatasetError(f"{dataset.name}: no image has an object, so there is nothing to find.")
+    listed = [item.id for item in dataset.items]
     if limit is not None:
         dataset = dataset.limit(limit)
     rows = select_entries(families, entries) or _paper_rows()
     conditions = _conditions(rows, severities)
     descriptions: dict[str, Mapping[str, Any]] = {}
     categories: dict[str, tuple[int | None, ...] | None] = {}
+    kept: tuple[int, ...] = ()
     warnings = list(dataset.warnings)
     for given in models:
         model = load_detector(given) if isinstance(given, str) else given
         if model.name in descriptions:
             raise InputError(f"Two detectors are called {model.name!r}; tell them apart with ,name=LABEL.")
-        warnings += _try(model, dataset, conditions)
+        if isinstance(model, Detector):
+            warnings += _try(model, dataset)
+        else:
+            warnings += _check(model, listed, None if labels == "agnostic" else dataset.categories, conditions)
         if isinstance(model, Detector):
             mapping, said = class_map(model.name, model.classes, dataset.categories, labels, keep)
             categories[model.name] = mapping
             warnings += said
         else:
+            kept = _named(model.name, dataset.categories, keep)
             categories[model.name] = None
         descriptions[model.name] = model.describe()
+    if keep and labels != "agnostic":
+        meant = {number for mapping in categories.values() for number in mapping or () if number is not None}
+        dataset = _only(dataset, meant | set(kept))
+    counting = (not found["iscrowd"] for item in dataset.items for found in dataset.annotations.get(item.id, ()))
+    if not any(counting):
+        raise DatasetError(
+            f"{dataset.name}: no image that was chosen has an object to be found (crowds do not count), so there is "
+            "nothing to score."
+        )
     return DetectionPlan(
         benchmark="coco-degradation",
         data=images,
@@ -220,6 +243,7 @@ def plan_coco_degradation(
         limit=limit,
         labels=labels,
         keep=tuple(keep),
+        kept=kept,
         truth=truth,
         strength_images=strength_images,
     )
@@ -278,8 +302,13 @@ def class_map(
             raise UnknownNameError.among(f"class of {model}", name, classes)
     if keep:
         kept = {_plain(name) for name in keep}
-        mapping, said = class_map(model, classes, categories, labels)
-        return tuple(number if name in kept else None for name, number in zip(plain, mapping, strict=True)), said
+        mapping, _ = class_map(model, classes, categories, labels)
+        some = tuple(number if name in kept else None for name, number in zip(plain, mapping, strict=True))
+        void = [name for name, number in zip(classes, some, strict=True) if number is None and _plain(name) in kept]
+        if not any(number is not None for number in some):
+            raise ModelError(f"No category of the data set is called like what is to be kept ({_some(void)}).")
+        said = [f"No category of the data set is called {_some(void)}, so keeping it changes nothing."] if void else []
+        return some, said
     if labels == "agnostic":
         return (ids[0],) * len(classes), []
     if labels == "index":
@@ -302,6 +331,34 @@ def class_map(
     return found, said
 
 
+def _named(model: str, categories: Mapping[int, str], keep: Sequence[str]) -> tuple[int, ...]:
+    """Return the ids of the categories of these names, for saved detections, whose labels are ids.
+
+    Raises:
+        UnknownNameError: a name is not one of the categories.
+    """
+    names = [_plain(name) for name in categories.values()]
+    for name in keep:
+        if _plain(name) not in names:
+            hint = f"(Saved detections, as those of {model}, are of the data set's categories.)"
+            raise UnknownNameError.among("category", name, categories.values(), hint)
+    wanted = {_plain(name) for name in keep}
+    return tuple(number for number, name in categories.items() if _plain(name) in wanted)
+
+
+def _only(dataset: DetectionDataset, kept: Set[int]) -> DetectionDataset:
+    """Return a data set of the same images with the objects of some categories alone."""
+    annotations = {
+        image: mine
+        for image, objects in dataset.annotations.items()
+        if (mine := tuple(found for found in objects if found["category_id"] in kept))
+    }
+    categories = {number: name for number, name in dataset.categories.items() if number in kept}
+    if not annotations:
+        raise DatasetError(f"{dataset.name}: no object is of what is to be kept ({_some(list(categories.values()))}).")
+    return replace(dataset, categories=categories, annotations=annotations)
+
+
 def _plain(name: str) -> str:
     return re.sub(r"[\W_]+", " ", name.casefold()).strip()
 
@@ -310,23 +367,52 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
 
 
-def _try(model: Model, dataset: DetectionDataset, conditions: Sequence[Condition]) -> list[str]:
+def _check(
+    model: DetectionSource,
+    image_ids: Sequence[int | str],
+    categories: Collection[int] | None,
+    conditions: Sequence[Condition],
+) -> list[str]:
+    """Find out before any work whether saved detections can be used, and return what should be said about them.
+
+    Raises:
+        ModelError: files are missing or wrong.
+    """
+    faults, notes = model.check(image_ids, categories, conditions)
+    if faults:
+        more = f" … and {len(faults) - 3} more" if len(faults) > 3 else ""
+        raise ModelError(f"{' '.join(faults[:3])}{more}")
+    return [*notes[:3], *([f"… and {len(notes) - 3} more of these."] if len(notes) > 3 else [])]
+
+
+def _try(model: Detector, dataset: DetectionDataset) -> list[str]:
     """Find out before any work whether a detector can be used at all, and return what should be said about it.
 
     Raises:
-        ModelError: it fails on an image, or files are missing.
+        InputError: it fails on `_TRIED_IMAGES` images, or on all if there are fewer.
     """
-    if not isinstance(model, Detector):
-        faults, notes = model.check([item.id for item in dataset.items], conditions)
-        if faults:
-            more = f" … and {len(faults) - 3} more" if len(faults) > 3 else ""
-            raise ModelError(f"{' '.join(faults[:3])}{more}")
-        return [*notes[:3], *([f"… and {len(notes) - 3} more of these."] if len(notes) > 3 else [])]
-    for item in dataset.items:
+    failed: list[tuple[str, InputError]] = []
+    for item in _various(dataset):
         try:
             image = dataset.load(item)
         except ImageError:
             continue  # counted and reported when its turn comes
-        model.detect([image])
-        break
+        try:
+            model.detect([image])
+        except InputError as error:
+            failed.append((item.key, error))
+            if len(failed) == _TRIED_IMAGES:
+                break
+            continue
+        return [f"{model.name} fails on {key}, which is left out of its scores: {error}" for key, error in failed]
+    if failed:
+        raise failed[0][1]
     return []
+
+
+def _various(dataset: DetectionDataset) -> Iterator[DetectionItem]:
+    """Yield the images, first one of each listed size: a detector may take some sizes only."""
+    first = {item.size: item for item in reversed(dataset.items)}
+    chosen = {item.key for item in first.values()}
+    yield from sorted(first.values(), key=lambda item: item.key)
+    yield from (item for item in dataset.items if item.key not in chosen)

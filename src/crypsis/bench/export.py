@@ -189,9 +189,8 @@ def _write_results(
 
 
 def _results(row: Mapping[str, Any], threshold: float) -> list[dict[str, Any]]:
-    """Return the COCO results of a row; the corners, float32, come out of them as they were."""
-    corners = np.array(row["boxes"]).reshape(-1, 4)
-    boxes = np.concatenate([corners[:, :2], corners[:, 2:] - corners[:, :2]], axis=1).tolist()
+    """Return the COCO results of a row, in its own numbers."""
+    boxes = np.array(row["boxes"]).reshape(-1, 4).tolist()
     return [
         {"image_id": row["number"], "category_id": category, "bbox": box, "score": score}
         for box, score, category in zip(boxes, row["scores"], row["categories"], strict=True)

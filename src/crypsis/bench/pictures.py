@@ -24,7 +24,7 @@ from .plan import MaskPlan
 from .run import degraded, predict, truth_under
 from .store import write_json
 
-__all__ = ["make_pictures"]
+__all__ = ["make_pictures", "outlined"]
 
 _SIDE = 256
 _STRIP_SIDE = 160
@@ -47,7 +47,7 @@ def make_pictures(run: RunFolder, plan: MaskPlan) -> None:
     for image, name, condition in _worst(clean, drops):
         sample = plan.dataset.load(items[image], on_size_mismatch=plan.on_size_mismatch)
         worse = degraded(plan, sample, condition)
-        views = {"clean": _outlined(sample.image, sample.mask), "degraded": _fit(worse, _SIDE)}
+        views = {"clean": outlined(sample.image, sample.mask), "degraded": _fit(worse, _SIDE)}
         views["truth"] = _fit(sample.mask.astype(np.uint8) * 255, _SIDE)
         for view, picture, under in (
             ("prediction_clean", sample.image, Condition("clean", 0)),
@@ -57,7 +57,7 @@ def make_pictures(run: RunFolder, plan: MaskPlan) -> None:
             if isinstance(prediction, CrypsisError):  # it was scored before: files changed in between
                 raise prediction
             gray = np.rint(prediction.probability * 255).astype(np.uint8)
-            views[view] = _outlined(np.repeat(gray[:, :, None], 3, axis=2), truth_under(plan, sample, under))
+            views[view] = outlined(np.repeat(gray[:, :, None], 3, axis=2), truth_under(plan, sample, under))
         worst.append(
             {
                 "image": image,
@@ -141,7 +141,7 @@ def _fit(picture: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
     return np.asarray(cv2.resize(picture, size, interpolation=cv2.INTER_AREA), np.uint8)
 
 
-def _outlined(picture: Image, mask: Mask) -> Image:
+def outlined(picture: Image, mask: Mask) -> Image:
     """Draw the outline of the truth on a small copy."""
     small = _fit(picture, _SIDE).copy()
     truth = (_fit(mask.astype(np.uint8) * 255, _SIDE) > 127).astype(np.uint8)

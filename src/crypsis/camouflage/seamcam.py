@@ -25,41 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ImageError, InputError
-from ..types import Mask
+from ..types import Mask, Proposals, check_proposal_scores
 
 __all__ = ["MAX_TOP_K", "Proposals", "SeamCamScore", "seamcam_score", "select_proposals", "subset_counts"]
 
 MAX_TOP_K = 20
 """Most masks whose subsets are counted: a million subsets, 40 MB."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Proposals:
-    """What a detector and a segmenter say of one image, for one species; N may be 0.
-
-    Attributes:
-        alpha: float [N] in [0, 1], how well each region fits the species' name.
-        beta: float [N] in [0, 1], how sure the detector is of it.
-        masks: bool N×H×W.
-        boxes: float [N, 4], x1, y1, x2, y2 in pixels, or None; the score does not use them.
-    """
-
-    alpha: NDArray[np.floating[Any]]
-    beta: NDArray[np.floating[Any]]
-    masks: NDArray[np.bool_]
-    boxes: NDArray[np.floating[Any]] | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse arrays that do not belong together, and masks that are not bool."""
-        _check_scores(self.alpha, self.beta)
-        count = len(self.alpha)
-        if self.masks.dtype != np.bool_ or self.masks.ndim != 3 or len(self.masks) != count:
-            raise ImageError(
-                f"The masks of {count} proposals are a bool array of shape ({count}, height, width), for instance "
-                f"gray >= 128; got {self.masks.dtype} {self.masks.shape}."
-            )
-        if self.boxes is not None and self.boxes.shape != (count, 4):
-            raise InputError(f"The boxes of {count} proposals have shape ({count}, 4); got {self.boxes.shape}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +159,7 @@ def select_proposals(
     Raises:
         InputError: scores that are not two equally long rows in [0, 1], or a threshold or K out of its range.
     """
-    _check_scores(alpha, beta)
+    check_proposal_scores(alpha, beta)
     for name, value in (("tau_alpha", tau_alpha), ("tau_beta", tau_beta)):
         if not 0 <= value <= 1:
             raise InputError(f"{name} is a threshold in [0, 1]; got {value!r}.")
@@ -248,17 +219,6 @@ def _without_duplicates(ranked: NDArray[np.intp], masks: NDArray[np.bool_], leas
         if not any(both >= least * either for both, either in pairs):  # two empty masks are equal: 0 ≥ 0
             kept.append(i)
     return np.array(kept, np.intp)
-
-
-def _check_scores(alpha: NDArray[np.floating[Any]], beta: NDArray[np.floating[Any]]) -> None:
-    for name, values in (("α", alpha), ("β", beta)):
-        if not np.issubdtype(values.dtype, np.floating) or values.ndim != 1 or len(values) != len(alpha):
-            raise InputError(
-                f"Proposals have one α and one β each, two equally long rows of float; got {alpha.dtype} {alpha.shape} "
-                f"and {beta.dtype} {beta.shape}."
-            )
-        if values.size and not (values.min() >= 0 and values.max() <= 1):
-            raise InputError(f"{name} lies in [0, 1] without NaN; got [{values.min():.4g}, {values.max():.4g}].")
 
 
 def _check_top_k(top_k: int) -> None:

@@ -6,10 +6,21 @@ from typing import Annotated
 
 import typer
 
-from . import degradations, detection, masks, runs, strength
+from . import agreement, camouflage, degradations, detection, masks, runs, strength, training, weights
 from .shell import PANELS, app
 
-__all__ = ["app", "degradations", "detection", "masks", "runs", "strength"]
+__all__ = [
+    "agreement",
+    "app",
+    "camouflage",
+    "degradations",
+    "detection",
+    "masks",
+    "runs",
+    "strength",
+    "training",
+    "weights",
+]
 
 app.registered_commands.sort(key=lambda info: PANELS.index(str(info.rich_help_panel)))
 

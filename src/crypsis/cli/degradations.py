@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import InputError
+from ..errors import InputError, UnknownNameError
 from .shell import (
     DEGRADATIONS,
     PROCESSORS,
@@ -34,6 +36,7 @@ from .shell import (
 
 if TYPE_CHECKING:
     from ..bench.dataset import DatasetPlan
+    from ..catalog.entry import Entry
 
 
 @command(app, "list", DEGRADATIONS)
@@ -98,11 +101,16 @@ def _levels(parameters: Any) -> str:
 
 
 @command(app, "describe", DEGRADATIONS)
-def describe(name: Annotated[str, typer.Argument(help="Name of a degradation, such as cod10k-c/rain.")]) -> None:
-    """Show one degradation: parameters, taxonomy, source, notes."""
-    from ..catalog import get_entry
+def describe(
+    name: Annotated[str, typer.Argument(help="A degradation, such as cod10k-c/rain, or a model, such as sinet-v2.")],
+) -> None:
+    """Show all about one degradation, or about one kind of model and how it is run."""
+    from ..models.about import KINDS, about
 
-    e = get_entry(name)
+    if name.lower() in KINDS:
+        print(about(name.lower()))
+        return
+    e = _entry(name, KINDS)
     prose = inspect.cleandoc(e.operator.__doc__ or "").partition("\nArgs:")[0]
     print(f"{e.name}: {e.title}\n\n{prose}")
     for level, values in enumerate(e.parameters, 1):
@@ -115,6 +123,19 @@ def describe(name: Annotated[str, typer.Argument(help="Name of a degradation, su
     print(f"source  {e.source}")
     if e.note:
         print(f"note    {e.note}")
+
+
+def _entry(name: str, others: Sequence[str]) -> Entry:
+    """Return a row of the catalog; for a name that is unknown, suggest the nearest also of the `others`."""
+    from ..catalog import get_entry, list_entries
+
+    try:
+        return get_entry(name)
+    except UnknownNameError:
+        if not difflib.get_close_matches(name.lower(), others, n=1):
+            raise
+        names = [*(e.name for e in list_entries()), *others]
+        raise UnknownNameError.among("degradation or model", name, names) from None
 
 
 @command(app, "degrade", DEGRADATIONS)
@@ -226,6 +247,8 @@ def _degrade_dataset(plan: DatasetPlan, out: Path, workers: int, *, quiet: bool)
         (out / "errors.log").write_text("\n".join(outcome.errors), "utf-8")
         fail(f"{len(outcome.errors)} units met a bug in Crypsis ({out / 'errors.log'}); the others are done.", 1)
     print_failed(outcome.failures)
+    for warning in outcome.warnings:
+        say(f"warning: {warning}", quiet=quiet)
     say(
         f"{outcome.written:,} images written to {out}, {outcome.kept:,} were there, "
         f"{len(outcome.failures):,} source images failed.",

@@ -12,6 +12,7 @@ from .shell import (
     PROCESSORS,
     Address,
     Engine,
+    GpusPerWorker,
     Json,
     MaxMinutes,
     Quiet,
@@ -69,6 +70,7 @@ def bench_coco_degradation(
     workers: Workers = PROCESSORS,
     engine: Engine = "local",
     address: Address = None,
+    gpus_per_worker: GpusPerWorker = 0.0,
     shard: ShardOption = "1/1",
     max_minutes: MaxMinutes = None,
     evaluator: Annotated[str, typer.Option(help="hotcoco, or pycocotools (extra).")] = "hotcoco",
@@ -87,7 +89,7 @@ def bench_coco_degradation(
         severities=read_severities(severity), seed=seed, limit=limit, labels=labels, keep=read_names(keep),
         truth=truth, strength_images=strength_images,
     )  # fmt: skip
-    labor = read_labor(workers, engine, address, shard, max_minutes)
+    labor = read_labor(workers, engine, address, gpus_per_worker, shard, max_minutes)
     if dry_run:
         print(estimate_detection(plan).text(workers))
         return 0

@@ -15,6 +15,7 @@ from .shell import (
     Address,
     Data,
     Engine,
+    GpusPerWorker,
     Json,
     MaxMinutes,
     NonCam,
@@ -87,6 +88,7 @@ def bench_cod10k_c(
     workers: Workers = PROCESSORS,
     engine: Engine = "local",
     address: Address = None,
+    gpus_per_worker: GpusPerWorker = 0.0,
     shard: ShardOption = "1/1",
     max_minutes: MaxMinutes = None,
     seed: Seed = 0,
@@ -106,7 +108,7 @@ def bench_cod10k_c(
         data, model, split=split, seed=seed, limit=limit, normalize=normalize, on_size_mismatch=on_size_mismatch,
         truth=truth, include_noncam=include_noncam, allow_unpaired=allow_unpaired,
     )  # fmt: skip
-    labor = read_labor(workers, engine, address, shard, max_minutes)
+    labor = read_labor(workers, engine, address, gpus_per_worker, shard, max_minutes)
     return segment(plan, out, labor, quiet=quiet, as_json=as_json)
 
 

@@ -33,16 +33,18 @@ if TYPE_CHECKING:
 Run = Annotated[Path, typer.Argument(help="A run folder.", metavar="RUN")]
 
 _MASKS, _DETECTIONS, _MEASUREMENT = "a run of segmenters", "a run of detectors", "a measurement of strength"
+_SCORES = "a run of camouflage scores"
 
 
 def _kind(runs: Sequence[Path]) -> str:
     """Return what kind of runs these are; refuse a mixture."""
     from ..bench.measure import MEASURE_SCHEMA
+    from ..bench.score import SCORE_SCHEMA
     from ..detection_results import DETECTION_RUN_SCHEMA
     from ..results import run_schema
 
-    kinds = {path: {DETECTION_RUN_SCHEMA: _DETECTIONS, MEASURE_SCHEMA: _MEASUREMENT}.get(run_schema(path), _MASKS)
-             for path in runs}  # fmt: skip
+    known = {DETECTION_RUN_SCHEMA: _DETECTIONS, MEASURE_SCHEMA: _MEASUREMENT, SCORE_SCHEMA: _SCORES}
+    kinds = {path: known.get(run_schema(path), _MASKS) for path in runs}
     first, *others = kinds
     for other in others:
         if kinds[other] != kinds[first]:
@@ -63,6 +65,8 @@ def print_tables(
     kind = _kind(runs)
     if kind == _MEASUREMENT:
         raise InputError(f"{runs[0]} is {kind}; its tables come from `crypsis measure`, given again.")
+    if kind == _SCORES:
+        raise InputError(f"{runs[0]} is {kind}; its tables come from `crypsis score`, given again.")
     made = _of_detections(runs) if kind == _DETECTIONS else _of_masks(runs)
     summaries, long_csv, make_tables, usual = made
     if as_json:
@@ -125,10 +129,33 @@ def tables(
         str | None, typer.Option(help="Metric of the tables by condition.", show_default="dice; ap of detectors")
     ] = None,
     intervals: Annotated[bool, typer.Option(help="Show 95% bootstrap intervals over images.")] = True,
+    paper: Annotated[
+        bool,
+        typer.Option("--paper", help="Beside what the COD10K-C paper prints; for runs over all of COD10K's test set."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Print the tables of one run, or of several side by side; CSV is one long table of every number."""
+    if paper:
+        _print_paper(runs, style.value, metric, intervals=intervals, as_json=as_json)
+        return
     print_tables(runs, style.value, metric=metric, intervals=intervals, as_json=as_json)
+
+
+def _print_paper(runs: Sequence[Path], style: str, metric: str | None, *, intervals: bool, as_json: bool) -> None:
+    """Print Tables 1–4 of the COD10K-C paper beside the numbers of runs."""
+    from ..report.paper_tables import paper_csv, paper_rows, paper_tables
+    from ..results import RunFolder
+
+    if (kind := _kind(runs)) != _MASKS:
+        raise InputError(f"{runs[0]} is {kind}; --paper is for {_MASKS}.")
+    if metric not in (None, "dice"):
+        raise InputError("--metric is for tables without --paper: by condition, the paper prints Dice alone.")
+    found = paper_tables([RunFolder.open(path) for path in runs], intervals=intervals)
+    if as_json:
+        print(json.dumps({"tables": paper_rows(found), "notes": found[0].notes}, indent=1, ensure_ascii=False))
+    else:
+        print(paper_csv(found) if style == "csv" else _texts(found, style), end="" if style == "csv" else "\n")
 
 
 @command(app, "report", RUNS)
@@ -137,16 +164,17 @@ def report(
     out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file to write.")] = Path("report.html"),
     quiet: Quiet = False,
 ) -> None:
-    """Write one self-contained HTML page about one or several runs, or about one measurement of strength."""
+    """Write one self-contained HTML page about one or several runs, or one measurement of strength or of camouflage."""
     from ..io import write_atomic
 
     kind = _kind(runs)
-    if kind == _MEASUREMENT:
+    if kind in (_MEASUREMENT, _SCORES):
+        from ..report.score_page import build_score_report
         from ..report.strength_page import build_strength_report
 
         if len(runs) > 1:
             raise InputError(f"{runs[0]} is {kind}; its report is of that folder alone.")
-        page = build_strength_report(runs[0])
+        page = build_strength_report(runs[0]) if kind == _MEASUREMENT else build_score_report(runs[0])
     elif kind == _DETECTIONS:
         from ..detection_results import DetectionRun
         from ..report.detection_page import build_detection_report
@@ -214,7 +242,7 @@ def status(run: Run) -> int:
         progress = masks.progress()
         done, planned, failed = len(progress.images), masks.plan["dataset"]["images"], progress.failures
     else:
-        raise InputError(f"{run} is {kind}; give the measure command again, or `crypsis verify`.")
+        raise InputError(f"{run} is {kind}; give the command it was made with again, or `crypsis verify`.")
     print(f"{run}: {done} of {planned} images done, {len(failed)} of them failed.")
     for image, reason in failed.items():
         print(f"failed: {image}: {reason}")

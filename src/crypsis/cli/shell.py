@@ -26,14 +26,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BENCHMARKS",
+    "CAMOUFLAGE",
     "DEGRADATIONS",
     "PANELS",
     "PROCESSORS",
     "RUNS",
     "STRENGTH",
+    "TRAINING",
     "Address",
     "Data",
     "Engine",
+    "GpusPerWorker",
     "Images",
     "Json",
     "MaxMinutes",
@@ -62,10 +65,11 @@ __all__ = [
     "refuse_bugs",
     "say",
     "say_time",
+    "study_app",
 ]
 
-PANELS = DEGRADATIONS, STRENGTH, BENCHMARKS, RUNS = (
-    "Degrade images", "Measure strength", "Run benchmarks", "Read runs"
+PANELS = DEGRADATIONS, STRENGTH, CAMOUFLAGE, BENCHMARKS, RUNS, TRAINING = (
+    "Degrade images", "Measure strength", "Measure camouflage", "Run benchmarks", "Read runs", "Train and predict"
 )  # fmt: skip
 """Headings of `--help`, in order."""
 
@@ -79,6 +83,10 @@ app = typer.Typer(
 bench_app = typer.Typer(help="Run a benchmark; the same command continues an interrupted run.", no_args_is_help=True)
 
 app.add_typer(bench_app, name="bench", rich_help_panel=BENCHMARKS)
+
+study_app = typer.Typer(help="Ask people which animals are better hidden.", no_args_is_help=True)
+
+app.add_typer(study_app, name="study", rich_help_panel=CAMOUFLAGE)
 
 Parameters = ParamSpec("Parameters")
 
@@ -196,6 +204,10 @@ Address = Annotated[
     str | None,
     typer.Option(help="With --engine ray: of a running cluster, such as auto.", show_default="start one here"),
 ]
+GpusPerWorker = Annotated[
+    float,
+    typer.Option(help="With --engine ray: GPUs that Ray gives each worker, such as 1 or 0.25.", show_default="none"),
+]
 ShardOption = Annotated[
     str, typer.Option("--shard", help="i/n: do the i-th of n shares of the work, for several machines with one folder.")
 ]
@@ -204,7 +216,7 @@ MaxMinutes = Annotated[
 ]
 
 
-def read_labor(workers: int, engine: str, address: str | None, shard: str, minutes: float | None) -> Labor:
+def read_labor(workers: int, engine: str, address: str | None, gpus: float, shard: str, minutes: float | None) -> Labor:
     """Return who does the units of a run."""
     from ..bench.ray_cluster import RayCluster
     from ..bench.work import Labor, Shard
@@ -213,7 +225,9 @@ def read_labor(workers: int, engine: str, address: str | None, shard: str, minut
         raise InputError(f"--engine is local or ray; got {engine!r}.")
     if address is not None and engine != "ray":
         raise InputError("--address is for --engine ray.")
-    cluster = RayCluster(address) if engine == "ray" else None
+    if gpus and engine != "ray":
+        raise InputError("--gpus-per-worker is for --engine ray; local processes share the GPUs they find.")
+    cluster = RayCluster(address, gpus) if engine == "ray" else None
     return Labor(workers, cluster, Shard.parse(shard), minutes)
 
 
@@ -232,7 +246,7 @@ def say_time(outcome: Outcome, pictures: int, what: str, *, quiet: bool) -> None
             f"{stage} {spent / total:.0%}" for stage, spent in outcome.seconds.items() if stage != "total"
         )
         say(
-            f"{pictures:,} {what} in {total:.1f} s of CPU, {1000 * total / pictures:.1f} ms each, "
+            f"{pictures:,} {what} in {total:,.2f} s of CPU, {1000 * total / pictures:.1f} ms each, "
             f"{pictures / total:.1f}/s ({stages}).",
             quiet=quiet,
         )

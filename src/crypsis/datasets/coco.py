@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -22,9 +23,25 @@ from ..io import IMAGE_SUFFIXES, MAX_PIXELS
 from ..types import Mask
 from .folder import counted, examples, file_key, missing_path
 
-__all__ = ["CocoFile", "CocoImage", "decode_rle", "encode_rle", "is_box", "is_coordinate", "outline_box", "read_coco"]
+__all__ = [
+    "CocoFile",
+    "CocoImage",
+    "Faults",
+    "decode_rle",
+    "encode_rle",
+    "is_box",
+    "is_coordinate",
+    "outline_box",
+    "read_coco",
+    "refuse",
+]
 
 _LARGEST = 1e9
+
+Faults = dict[str, list[str]]
+"""Kind of fault → a sentence for each of that kind."""
+
+_SHOWN_FAULTS = 3
 
 
 @dataclass(frozen=True)
@@ -59,6 +76,7 @@ class CocoFile:
         images: sorted by key.
         annotations: by image id, in the order of the file.
         warnings: one sentence each.
+        faults: why it cannot be used.
     """
 
     path: Path
@@ -67,9 +85,25 @@ class CocoFile:
     images: tuple[CocoImage, ...]
     annotations: Mapping[int | str, Sequence[Mapping[str, Any]]]
     warnings: tuple[str, ...]
+    faults: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-def read_coco(path: Path, root: Path, *, segmentations: bool = True) -> CocoFile:
+def refuse(path: Path, faults: Mapping[str, Sequence[str]]) -> None:
+    """Raise one error that names all kinds of faults of a file, and the first few of each kind.
+
+    Raises:
+        DatasetError: there is a fault.
+    """
+    said: list[str] = []
+    for each in faults.values():
+        said += each[:_SHOWN_FAULTS]
+        if len(each) > _SHOWN_FAULTS:
+            said.append(f"(And {len(each) - _SHOWN_FAULTS:,} more like these.)")
+    if said:
+        raise DatasetError(" ".join([said[0], *(text.removeprefix(f"{path}, ") for text in said[1:])]))
+
+
+def read_coco(path: Path, root: Path, *, segmentations: bool = True, strict: bool = True) -> CocoFile:
     """Read an annotation file of COCO's instances or keypoints kind.
 
     Args:
@@ -77,42 +111,56 @@ def read_coco(path: Path, root: Path, *, segmentations: bool = True) -> CocoFile
         root: the folder its `file_name`s start from.
         segmentations: False drops the segmentation of each annotation that has a readable box while the file is parsed,
             which needs a third of the memory.
+        strict: raise for faults of what is listed; False leaves that to the caller (`refuse`), who may have found more.
 
     Raises:
         DatasetError: not readable, not of this form, an id or a name that occurs twice, or a name that is absolute,
-            leads out of `root`, or does not end like an image.
+            leads out of `root`, or does not end like an image. All kinds of these are named at once.
     """
     if not root.is_dir():
         raise missing_path(root) if not root.exists() else DatasetError(f"{root}: is not a folder of images.")
     document, digest = _read(path, None if segmentations else _without_segmentation)
     images: dict[int | str, CocoImage] = {}
     keys: dict[str, str] = {}
+    faults: Faults = defaultdict(list)
     for number, listed in enumerate(_objects(path, document, "images")):
-        image = _image(f"{path}, images[{number}]", root, listed)
+        where = f"{path}, images[{number}]"
+        image = _image(where, root, listed, faults)
+        if image is None:
+            continue
         if image.id in images:
-            raise DatasetError(f"{path}, images[{number}]: the id {image.id!r} occurs twice ({image.name}).")
-        if image.key in keys:
-            raise DatasetError(
-                f"{path}, images[{number}]: {image.name} and {keys[image.key]} have the same name but for the ending."
-            )
-        images[image.id], keys[image.key] = image, image.name
-    if not images:
+            faults["image id twice"].append(f"{where}: the id {image.id!r} occurs twice ({image.name}).")
+        elif keys.get(image.key) == image.name:
+            faults["name twice"].append(f"{where}: {image.name} is listed twice.")
+        elif image.key in keys:
+            both = f"{image.name} and {keys[image.key]}"
+            faults["name twice"].append(f"{where}: {both} have the same name but for the ending.")
+        images.setdefault(image.id, image)
+        keys.setdefault(image.key, image.name)
+    if not document["images"]:
         raise DatasetError(f"{path}: lists no images.")
     annotations: dict[int | str, list[Mapping[str, Any]]] = {}
     orphans = []
+    quoted = False
     for number, annotation in enumerate(_objects(path, document, "annotations")):
-        owner = _id(f"{path}, annotations[{number}]", annotation, "image_id")
+        owner = _id(f"{path}, annotations[{number}]", annotation, "image_id", faults)
+        if owner is None:
+            continue
         if owner in images:
             annotations.setdefault(owner, []).append(annotation)
         else:
             orphans.append(str(annotation.get("id")))
+            quoted = quoted or (isinstance(owner, str) and owner.isdecimal() and int(owner[:20]) in images)
+    if strict:
+        refuse(path, faults)
     warnings = []
     if orphans:
+        advice = "; write ids as numbers without quotes" if quoted else ""
         warnings.append(f"{path}: {counted(len(orphans), 'annotation')} of no listed image left out: "
-                        f"{examples(orphans)}.")  # fmt: skip
+                        f"{examples(orphans)}{advice}.")  # fmt: skip
     rest = {name: value for name, value in document.items() if name not in ("images", "annotations")}
     ordered = tuple(sorted(images.values(), key=lambda image: image.key))
-    return CocoFile(path, digest, rest, ordered, annotations, tuple(warnings))
+    return CocoFile(path, digest, rest, ordered, annotations, tuple(warnings), faults)
 
 
 def _without_segmentation(found: dict[str, Any]) -> dict[str, Any]:
@@ -153,30 +201,38 @@ def _shown(value: object) -> str:
     return f"{str(value)[:40]!r}"
 
 
-def _id(where: str, value: Mapping[str, Any], name: str) -> int | str:
+def _id(where: str, value: Mapping[str, Any], name: str, faults: Faults) -> int | str | None:
     found = value.get(name)
     if isinstance(found, float) and found.is_integer():  # as tables with gaps write whole numbers
         return int(found)
     if isinstance(found, bool) or not isinstance(found, int | str):
-        raise DatasetError(f"{where}: {name} must be a number or text; got {found!r}.")
+        faults[name].append(f"{where}: {name} must be a number or text; got {_shown(found)}.")
+        return None
     return found
 
 
-def _image(where: str, root: Path, listed: Mapping[str, Any]) -> CocoImage:
+def _image(where: str, root: Path, listed: Mapping[str, Any], faults: Faults) -> CocoImage | None:
+    """Return an image, or None and note what is wrong in `faults`."""
+    number = _id(where, listed, "id", faults)
     name = listed.get("file_name")
     if not isinstance(name, str) or not name.strip():
-        raise DatasetError(f"{where}: file_name must be text; got {name!r}.")
+        faults["no name"].append(f"{where}: file_name must be text; got {_shown(name)}.")
+        return None
     folder = Path(os.path.normpath(root.absolute()))
     # normpath, not resolve: a data set whose files are links to a store elsewhere is a common one
     path = Path(os.path.normpath(folder / name))
     if "\0" in name or not path.is_relative_to(folder) or path == folder:
-        raise DatasetError(f"{where}: the file_name {name!r} leads out of the image folder {folder}.")
+        faults["outside"].append(f"{where}: the file_name {name!r} leads out of the image folder {folder}.")
+        return None
     if path.suffix.lower() not in IMAGE_SUFFIXES:
-        raise DatasetError(f"{where}: {name!r} is not an image ({', '.join(sorted(IMAGE_SUFFIXES))}).")
+        faults["ending"].append(f"{where}: {name!r} is not an image ({', '.join(sorted(IMAGE_SUFFIXES))}).")
+        return None
+    if number is None:
+        return None
     relative = path.relative_to(folder)
     height, width = _pixels(listed.get("height")), _pixels(listed.get("width"))
     size = (height, width) if height and width else None
-    return CocoImage(_id(where, listed, "id"), file_key(relative, folder), relative.as_posix(), path, size, listed)
+    return CocoImage(number, file_key(relative, folder), relative.as_posix(), path, size, listed)
 
 
 def _pixels(value: object) -> int | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..errors import DatasetError
 
-__all__ = ["demo_folder", "demo_species"]
+__all__ = ["demo_blending", "demo_folder", "demo_species"]
 
 
 def demo_folder() -> Path:
@@ -32,3 +32,9 @@ def demo_species() -> dict[str, str]:
     names = {row["id"]: row["name"] for row in document["categories"]}
     species = {row["image_id"]: names[row["category_id"]] for row in document["annotations"]}
     return {Path(row["file_name"]).stem: species[row["id"]] for row in document["images"]}
+
+
+def demo_blending() -> dict[str, float]:
+    """Return file stem → how strongly the animal is blended in: 0, pasted as it is, to 1; in the order of the set."""
+    document = json.loads((demo_folder() / "annotations.json").read_text(encoding="utf-8"))
+    return {Path(row["file_name"]).stem: float(row["blend"]) for row in document["images"]}

@@ -18,7 +18,7 @@ from typing import Any
 from ..errors import DatasetError, ImageError, InputError, UnknownNameError
 from ..io import IMAGE_SUFFIXES, decode_image, exif_orientation, read_file
 from ..types import Image
-from .coco import CocoFile, CocoImage, is_box, is_coordinate, outline_box, read_coco
+from .coco import CocoFile, CocoImage, Faults, is_box, is_coordinate, outline_box, read_coco, refuse
 from .demo import demo_folder
 from .folder import counted, examples, missing_path
 from .label_files import find_labels, read_labels
@@ -30,6 +30,7 @@ FORMATS = ("auto", "coco", "yolo", "voc")
 
 _FAULTS = {
     "category": "of no listed category left out",
+    "quoted": "whose category_id is text left out (write ids as numbers, without quotes)",
     "flag": "whose iscrowd or ignore is neither 0 nor 1 left out",
     "box": "without four finite numbers as a box left out",
     "empty": "whose box has no area left out",
@@ -203,7 +204,7 @@ def open_detection(
 
     Raises:
         DatasetError: not there, not readable, not annotations of objects, images that are listed but absent, ids or
-            names of images that occur twice, or nothing left to score.
+            names of images that occur twice, or nothing left to score. All kinds of faults are named at once.
         UnknownNameError: an unknown format.
     """
     if format not in FORMATS:
@@ -221,7 +222,8 @@ def open_detection(
     if format == "coco" or (format == "auto" and path is not None and not path.is_dir()):
         if path is None:
             raise DatasetError(f"{root}: COCO annotations are a file beside the images; give it too.")
-        return _checked(path.stem, "coco", root, read_coco(path, root, segmentations=segmentations), keep=segmentations)
+        file = read_coco(path, root, segmentations=segmentations, strict=False)
+        return _checked(path.stem, "coco", root, file, keep=segmentations)
     found = find_labels(root, path, format)
     if found is None:
         raise DatasetError(
@@ -233,9 +235,11 @@ def open_detection(
 
 
 def _checked(name: str, layout: str, root: Path, file: CocoFile, *, keep: bool) -> DetectionDataset:
-    categories = _categories(file)
-    _refuse_absent(root, file)
-    faults: dict[str, list[str]] = defaultdict(list)
+    broken: Faults = defaultdict(list, {kind: list(each) for kind, each in file.faults.items()})
+    categories = _categories(file, broken)
+    absent = _absent(root, file)
+    refuse(file.path, {**broken, "absent": absent})
+    faults: Faults = defaultdict(list)
     first: dict[str, tuple[Any, ...]] = {}
     annotations = {}
     for image in file.images:
@@ -247,6 +251,10 @@ def _checked(name: str, layout: str, root: Path, file: CocoFile, *, keep: bool) 
         if faults[kind]:
             count = counted(len(faults[kind]), "annotation")
             warnings.append(f"{file.path}: {count} {text}: {examples(faults[kind])}.")
+    for name, sharing in _namesakes(categories).items():
+        numbers = " and ".join(map(str, sharing))
+        warnings.append(f"{file.path}: the categories {numbers} are all called {name!r}; classes of that name mean the "
+                        f"category {sharing[0]}, and the objects of the others are never found by name.")  # fmt: skip
     if not annotations:
         raise DatasetError(" ".join([f"{file.path}: holds no object to score against.", *warnings]))
     ids = [image.id for image in file.images]
@@ -258,7 +266,7 @@ def _checked(name: str, layout: str, root: Path, file: CocoFile, *, keep: bool) 
     return DetectionDataset(name, root, layout, items, categories, annotations, file.sha256, tuple(warnings))
 
 
-def _categories(file: CocoFile) -> dict[int, str]:
+def _categories(file: CocoFile, faults: Faults) -> dict[int, str]:
     sample = next((listed for group in file.annotations.values() for listed in group), {})
     for mark, kind in (("segments_info", "panoptic segments"), ("caption", "captions")):
         if mark in sample and "category_id" not in sample:
@@ -271,25 +279,36 @@ def _categories(file: CocoFile) -> dict[int, str]:
         where = f"{file.path}, categories[{number}]"
         found, name = (category.get("id"), category.get("name")) if isinstance(category, dict) else (None, None)
         if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found < _LARGEST_ID:
-            raise DatasetError(f"{where}: needs an id that is a whole number from 0 on; got {found!r}.")
-        if not isinstance(name, str) or not name.strip():
-            raise DatasetError(f"{where}: needs a name; got {name!r}.")
-        if found in names:
-            raise DatasetError(f"{where}: the id {found} occurs twice ({names[found]} and {name}).")
-        names[found] = name
+            advice = ", without quotes" if isinstance(found, str) else ""
+            text = f"{where}: needs an id that is a whole number from 0 on{advice}; got {str(found)[:40]!r}."
+            faults["category id"].append(text)
+        elif not isinstance(name, str) or not name.strip():
+            faults["category name"].append(f"{where}: needs a name; got {str(name)[:40]!r}.")
+        elif found in names:
+            faults["category twice"].append(f"{where}: the id {found} occurs twice ({names[found]} and {name}).")
+        else:
+            names[found] = name
     return dict(sorted(names.items()))
 
 
-def _refuse_absent(root: Path, file: CocoFile) -> None:
+def _namesakes(categories: Mapping[int, str]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = defaultdict(list)
+    for number, name in categories.items():
+        found[name].append(number)
+    return {name: numbers for name, numbers in found.items() if len(numbers) > 1}
+
+
+def _absent(root: Path, file: CocoFile) -> list[str]:
+    """Return a sentence if images are listed but not there."""
     absent = [image for image in file.images if not os.path.isfile(image.path)]  # noqa: PTH113 - a name may be too long
     if not absent:
-        return
+        return []
     below = sorted(f for f in root.iterdir() if f.is_dir() and os.path.isfile(f / absent[0].name))  # noqa: PTH113
     advice = f"did you mean {below[0]}?" if below else "fetch them, or take them out of the file."
-    raise DatasetError(
+    return [
         f"{root}: {len(absent):,} of the {counted(len(file.images), 'image')} that {file.path} lists "
         f"{'is' if len(absent) == 1 else 'are'} not there ({examples(i.name for i in absent)}); {advice}"
-    )
+    ]
 
 
 def _sizeless(file: CocoFile) -> list[str]:
@@ -328,7 +347,7 @@ def _usable(
     place = f"{name} ({image.name})"
     category = listed.get("category_id")
     if isinstance(category, bool) or not isinstance(category, int | float) or category not in categories:
-        faults["category"].append(place)
+        faults["quoted" if isinstance(category, str) else "category"].append(place)
         return None
     crowd, ignore = _flag(listed.get("iscrowd")), _flag(listed.get("ignore"))
     if crowd is None or ignore is None:

@@ -105,6 +105,10 @@ class Compared:
             "std": "/".join(map(repr, STD)),
         }
 
+    def conventions(self) -> Description:
+        """Return `to_dict` without what a map does not depend on: where it is published, and on what terms."""
+        return {key: value for key, value in self.to_dict().items() if key not in _ABOUT}
+
     def from_specification(self, target: str, options: Mapping[str, str], name: str | None) -> ComparedModel:
         """Load `KIND:PATH[,option=value…]`."""
         given = read_options(self.kind, options, _READERS)
@@ -116,6 +120,7 @@ class Compared:
         return ComparedModel(self.kind, Path(target), **given, name=name)
 
 
+_ABOUT = {"paper", "code", "published_file", "published_at", "published_sha256", "license", "saved"}
 _TERMS = "; trained on COD10K, for non-commercial use with all that is derived from it, and CAMO, without clear terms"
 _STRETCHED = "min-max again and rounded to 8 bits (scipy.misc.imsave)"
 
@@ -240,11 +245,12 @@ def count_operations(kind: str) -> tuple[int, int]:
     return sum(parameter.numel() for parameter in network.parameters()), int(counter.get_total_flops()) // 2
 
 
-def check_checkpoint(kind: str, path: Path) -> Description:
+def check_checkpoint(kind: str, path: Path) -> dict[str, Any]:
     """Say whether the weights in a file are those of a network; nothing in it is run.
 
     Returns:
-        `fits`, `matching`, `missing`, `unknown`, `reshaped` and `unused`, the last four as lists in text; `sha256`;
+        JSON values: `fits`; `matching`, a count; `missing`, `unknown`, `reshaped` and `unused`, lists of names as in
+        `checkpoint.Fit`; `shapes`, name → shape of all weights in the file; `numbers`, how many these hold; `sha256`;
         `published`, whether that is the published file's, None while this is not known; and `network`, the kind whose
         weights they are, or None.
 
@@ -258,11 +264,12 @@ def check_checkpoint(kind: str, path: Path) -> Description:
 
     weights = read_weights(path)
     fit = compare_weights(build_network(kind, device="meta"), weights, recipe.unused)
-    lists = {name: ", ".join(getattr(fit, name)) for name in ("missing", "unknown", "reshaped", "unused")}
     return {
         "fits": not fit.differences(),
         "matching": fit.matching,
-        **lists,
+        **{name: list(getattr(fit, name)) for name in ("missing", "unknown", "reshaped", "unused")},
+        "shapes": {key: list(value.shape) for key, value in weights.items()},
+        "numbers": sum(value.numel() for value in weights.values()),
         "sha256": digest,
         "published": None if recipe.published_sha256 is None else digest == recipe.published_sha256,
         "network": _recognize(weights),
@@ -280,7 +287,13 @@ def _recognize(weights: Mapping[str, Any]) -> str | None:
 
 
 class ComparedModel:
-    """One of the compared models as a segmenter; on the CPU it runs on one thread."""
+    """One of the compared models as a segmenter; on the CPU it runs on one thread.
+
+    Attributes:
+        name: its label.
+        recipe: how it is run.
+        network: the network, of torch, with its weights.
+    """
 
     def __init__(
         self,
@@ -323,7 +336,7 @@ class ComparedModel:
                     f"{path}: holds the weights of {found}, not of {kind}; write {found}:{path}."
                 ) from None
             raise
-        self._network = on_device(network, device)
+        self.network = on_device(network, device)
         self._input = ImageInput("image", np.float32, "nchw", (self.recipe.sides[0],) * 2, batch, False)
 
     def describe(self) -> Description:
@@ -332,7 +345,7 @@ class ComparedModel:
             "adapter": self._kind,
             "file": self._file,
             "sha256": self._sha256,
-            **self.recipe.to_dict(),
+            **self.recipe.conventions(),
             "minmax": self._minmax,
             "batch": self._input.batch,
             "device": self._device,
@@ -350,7 +363,7 @@ class ComparedModel:
         fed = [np.stack(tensors) for tensors in zip(*map(self._tensors, images), strict=True)]
         try:
             with one_thread():
-                returned = self._network(*(self._torch.from_numpy(each).to(self._device) for each in fed))
+                returned = self.network(*(self._torch.from_numpy(each).to(self._device) for each in fed))
                 output = returned if isinstance(returned, self._torch.Tensor) else returned[self.recipe.output]
                 maps = output[:, 0].cpu().numpy()
         except Exception as error:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol, cast, runtime_checkable
 
-from ..types import Condition, Detections, Image
+from ..types import Condition, Detections, Image, ListedDetections
 from .segmenter import Description, parse_specification
 
 __all__ = ["DETECTORS", "DetectionSource", "Detector", "load_detector"]
@@ -54,18 +54,26 @@ class DetectionSource(Protocol):
         """Return what identifies the source and its conventions; no absolute paths."""
         ...
 
-    def load(self, image_id: int | str, condition: Condition) -> Detections:
-        """Return the detections of one image under one condition, labels being the data set's category ids.
+    def load(self, image_id: int | str, condition: Condition) -> ListedDetections:
+        """Return the detections of one image under one condition.
 
-        An image of which nothing was detected has none.
+        An image of which nothing was detected has none. All images are asked for under one condition after another.
 
         Raises:
             ModelError: there is no file for that condition, or it is not one of detections.
         """
         ...
 
-    def check(self, image_ids: Sequence[int | str], conditions: Sequence[Condition]) -> tuple[list[str], list[str]]:
-        """Return faults that forbid scoring (a file is missing, say) and notes on what is left out, a sentence each."""
+    def check(
+        self, image_ids: Sequence[int | str], categories: Collection[int] | None, conditions: Sequence[Condition]
+    ) -> tuple[list[str], list[str]]:
+        """Return faults that forbid scoring (a file is missing, say) and notes on what is left out, a sentence each.
+
+        Args:
+            image_ids: of all images that the annotations list, scored or not.
+            categories: ids of the data set's categories; None where labels do not count.
+            conditions: that will be asked for.
+        """
         ...
 
 

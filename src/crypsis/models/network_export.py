@@ -40,6 +40,7 @@ def export_onnx(
     outputs: Sequence[str],
     input_name: str = "image",
     dynamic: Sequence[int] = (0, 2, 3),
+    dynamic_outputs: Sequence[int] | None = None,
     precision: str = "fp32",
     metadata: Mapping[str, Any] | None = None,
 ) -> None:
@@ -51,7 +52,8 @@ def export_onnx(
         example: an input of the network; the sides that are not `dynamic` are fixed to its.
         outputs: names.
         input_name: name of the input.
-        dynamic: axes of the input, and of every output, that may have any length.
+        dynamic: axes of the input that may have any length.
+        dynamic_outputs: axes of every output that may; those of the input if None.
         precision: one of `PRECISIONS`.
         metadata: JSON values that are kept in the file under the key `crypsis`.
 
@@ -65,6 +67,7 @@ def export_onnx(
         raise UnknownNameError.among("precision", precision, PRECISIONS)
     onnx = import_extra("onnx", "torch")
     axes = {axis: f"axis{axis}" for axis in dynamic}
+    output_axes = axes if dynamic_outputs is None else {axis: f"axis{axis}" for axis in dynamic_outputs}
     with atomic_path(path, durable=True) as temporary:
         try:
             with warnings.catch_warnings(), inferring(network), torch.no_grad():
@@ -75,7 +78,7 @@ def export_onnx(
                     str(temporary),
                     input_names=[input_name],
                     output_names=list(outputs),
-                    dynamic_axes=dict.fromkeys([input_name, *outputs], axes),
+                    dynamic_axes={input_name: axes, **dict.fromkeys(outputs, output_axes)},
                     opset_version=_OPSET,
                     dynamo=False,
                 )

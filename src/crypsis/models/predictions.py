@@ -26,7 +26,7 @@ from .options import read_options
 from .resizing import resize_map
 from .segmenter import Description
 
-__all__ = ["SavedPredictions", "condition_places", "listing_sha256"]
+__all__ = ["SavedPredictions", "condition_places", "listing_sha256", "refuse_escape"]
 
 _SUFFIXES = IMAGE_SUFFIXES | {".npy"}
 
@@ -103,7 +103,7 @@ class SavedPredictions:
 
     def _find(self, key: str, condition: Condition) -> list[Path]:
         """Return the files that claim to be the map."""
-        _refuse_escape(key)
+        refuse_escape(key)
         parent, stem = PurePosixPath(key).parent, PurePosixPath(key).name
         return [
             path
@@ -137,7 +137,7 @@ def condition_places(folder: Path, condition: Condition) -> list[Path]:
     """
     if condition.entry == "clean":
         return [folder / "clean"]
-    _refuse_escape(condition.entry)
+    refuse_escape(condition.entry)
     names = dict.fromkeys((condition.entry, PurePosixPath(condition.entry).name))
     return [folder / name / str(condition.severity) for name in names]
 
@@ -146,7 +146,7 @@ def _stem(path: Path) -> str:
     return unicodedata.normalize("NFC", path.stem)
 
 
-def _refuse_escape(name: str) -> None:
+def refuse_escape(name: str) -> None:
     """Raise `ModelError` unless `name` is a plain relative POSIX path."""
     parts = name.split("/")
     if any(part in ("", ".", "..") or not part.isprintable() or set(part) & set('\\:"<>|?*') for part in parts):

@@ -324,7 +324,8 @@ class Maps(nn.Module):
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         """Return probability and, where the network has that head, uncertainty: float N×1×H×W in [0, 1]."""
-        return tuple(logits.sigmoid() for logits in self.network(images) if logits is not None)
+        # onnxruntime's sigmoid ends a rounding above 1
+        return tuple(logits.sigmoid().clamp(0, 1) for logits in self.network(images) if logits is not None)
 
 
 def count_parameters(network: nn.Module) -> int:

@@ -11,9 +11,10 @@ is a detector that found nothing.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import CrypsisError, ModelError
-from ..io import read_file
-from ..types import Condition, Detections
+from ..io import file_digest, read_file
+from ..types import Condition, ListedDetections
 from .options import read_options
-from .predictions import condition_places, listing_sha256
+from .predictions import condition_places
 from .segmenter import Description
 
 __all__ = ["MAX_BYTES", "SavedDetections"]
@@ -33,8 +34,8 @@ __all__ = ["MAX_BYTES", "SavedDetections"]
 MAX_BYTES = 512_000_000
 """Largest file that is parsed: its objects take six times as much memory. A larger one can be given in parts."""
 
-_KEPT_ROWS = 5_000_000
-"""Detections kept in memory, of the conditions asked for last (28 bytes each)."""
+_KEPT_ROWS = 1_000_000
+"""Detections kept in memory, of the conditions asked for last (48 bytes each)."""
 _FARTHEST = 1e9
 _EXAMPLES = 5
 
@@ -49,7 +50,7 @@ class _Results:
         repeated: exact repetitions that were left out.
     """
 
-    detections: Detections
+    detections: ListedDetections
     rows: Mapping[int | str, slice]
     repeated: int
 
@@ -57,7 +58,7 @@ class _Results:
 class SavedDetections:
     """Detections that lie in a folder; see the module for its layout.
 
-    A condition's files are read when it is first asked for, and some millions of detections are kept: ask condition by
+    A condition's files are read when it is first asked for, and a million detections are kept: ask condition by
     condition.
     """
 
@@ -86,15 +87,15 @@ class SavedDetections:
         return cls(Path(target), name=name)
 
     def describe(self) -> Description:
-        """Return the folder's name, and a digest of the files' names and sizes."""
+        """Return the folder's name, and a digest of the files' names and contents, all of which it reads."""
         return {
             "adapter": "predictions",
             "folder": self.folder.resolve().name,
-            "detections_sha256": listing_sha256(self.folder, {".json"}),
+            "detections_sha256": self._digest(),
             "repetitions": "left out",
         }
 
-    def load(self, image_id: int | str, condition: Condition) -> Detections:
+    def load(self, image_id: int | str, condition: Condition) -> ListedDetections:
         """Return the detections of one image; see `DetectionSource.load`.
 
         Detections that repeat another of the image in every number (as when parts overlap, or a distributed evaluation
@@ -106,16 +107,19 @@ class SavedDetections:
         results = self._results(condition)
         rows = results.rows.get(image_id, slice(0))
         found = results.detections
-        return Detections(found.boxes[rows], found.scores[rows], found.labels[rows])
+        return ListedDetections(found.boxes[rows], found.scores[rows], found.labels[rows])
 
-    def check(self, image_ids: Sequence[int | str], conditions: Sequence[Condition]) -> tuple[list[str], list[str]]:
+    def check(
+        self, image_ids: Sequence[int | str], categories: Collection[int] | None, conditions: Sequence[Condition]
+    ) -> tuple[list[str], list[str]]:
         """Return what is wrong and what is to be known, one sentence each; see `DetectionSource.check`.
 
         Reads the files of all conditions.
 
         Returns:
-            Faults: files that are missing or cannot be used, and ids of images that are written in another way than in
-            `image_ids`. Notes: ids of other images, and repetitions, both of which are left out.
+            Faults: files that are missing or cannot be used, ids of categories that are not in `categories`, and ids of
+            images that are written in another way than in `image_ids`, or none of which is in it. Notes: ids of other
+            images, and repetitions, both of which are left out.
         """
         faults: list[str] = []
         notes: list[str] = []
@@ -129,9 +133,19 @@ class SavedDetections:
             unknown = [image_id for image_id in results.rows if image_id not in known]
             if unknown:
                 spelled = {str(image_id) for image_id in known}
-                otherwise = any(str(image_id) in spelled for image_id in unknown)
-                sentence = self._unknown(condition, unknown, len(results.rows), otherwise=otherwise)
-                (faults if otherwise else notes).append(sentence)
+                advice = "their detections are left out"
+                if any(str(image_id) in spelled for image_id in unknown):
+                    advice = "write ids as the annotation file does, numbers without quotes and texts with"
+                elif len(unknown) == len(results.rows):
+                    advice = "give the annotations that these detections were made for"
+                which = f"{len(unknown):,} of {len(results.rows):,} image ids"
+                sentence = self._unknown(condition, which, unknown, advice)
+                (notes if "left out" in advice else faults).append(sentence)
+            of_categories = np.unique(results.detections.labels).tolist()
+            if categories is not None and (strange := [number for number in of_categories if number not in categories]):
+                which = f"{len(strange):,} of {len(of_categories):,} category ids"
+                advice = "write them as the annotation file does (many models count classes from 0, COCO ids go to 90)"
+                faults.append(self._unknown(condition, which, strange, advice))
             if results.repeated:
                 notes.append(
                     f"{self.name}: {results.repeated:,} detections under {condition} repeat others in every number; "
@@ -139,16 +153,16 @@ class SavedDetections:
                 )
         return faults, notes
 
-    def _unknown(self, condition: Condition, unknown: Sequence[int | str], count: int, *, otherwise: bool) -> str:
+    def _digest(self) -> str:
+        """Return a digest of the names and contents of all files: other results in the same files are another model."""
+        files = sorted((path.relative_to(self.folder).as_posix(), path) for path in self.folder.rglob("*.json"))
+        lines = "\n".join(f"{name} {file_digest(path)}" for name, path in files)
+        return hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()
+
+    def _unknown(self, condition: Condition, which: str, unknown: Sequence[int | str], advice: str) -> str:
         listed = ", ".join(map(repr, unknown[:_EXAMPLES]))
         more = f", and {len(unknown) - _EXAMPLES:,} more" if len(unknown) > _EXAMPLES else ""
-        advice = "their detections are left out"
-        if otherwise:
-            advice = "write ids as the annotation file does, numbers without quotes and texts with"
-        return (
-            f"{self.name}: under {condition}, {len(unknown):,} of {count:,} image ids are not in the data set "
-            f"({listed}{more}); {advice}."
-        )
+        return f"{self.name}: under {condition}, {which} are not in the data set ({listed}{more}); {advice}."
 
     def _results(self, condition: Condition) -> _Results:
         """Return the detections of a condition, kept or read."""
@@ -188,8 +202,7 @@ def _merge(paths: Sequence[Path]) -> _Results:
     order = kept[np.argsort(images[kept], kind="stable")]
     edges = np.searchsorted(images[order], np.arange(len(numbers) + 1))
     rows = {image_id: slice(int(edges[n]), int(edges[n + 1])) for image_id, n in numbers.items()}
-    corners = np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1).astype(np.float32)
-    detections = Detections(corners[order], scores[order].astype(np.float32), labels[order])
+    detections = ListedDetections(boxes[order], scores[order], labels[order])
     return _Results(detections, rows, len(images) - len(order))
 
 

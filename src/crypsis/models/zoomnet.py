@@ -52,6 +52,16 @@ class _Translation(nn.Module):
         return [layer(features) for layer, features in zip(layers, encoded, strict=True)][::-1]
 
 
+def _shrink(features: Tensor, size: tuple[int, int]) -> Tensor:
+    """Return the sum of adaptive pooling by maximum and by mean."""
+    if not torch.onnx.is_in_onnx_export():
+        return functional.adaptive_max_pool2d(features, size) + functional.adaptive_avg_pool2d(features, size)
+    # ONNX cannot do it; from three pixels to two, the windows are the first two and the last two of every three
+    pooled = functional.max_pool2d(features, 2, 1) + functional.avg_pool2d(features, 2, 1)
+    rows, columns = (torch.tensor([3 * (place // 2) + place % 2 for place in range(side)]) for side in size)
+    return pooled.index_select(2, rows).index_select(3, columns)
+
+
 class _ScaleIntegration(nn.Module):
     """Scale integration unit: a weighted mean of three sizes, with weights for every place."""
 
@@ -70,7 +80,7 @@ class _ScaleIntegration(nn.Module):
     def forward(self, large: Tensor, medium: Tensor, small: Tensor) -> Tensor:
         size = (medium.shape[2], medium.shape[3])
         large = self.conv_l_pre_down(large)
-        large = functional.adaptive_max_pool2d(large, size) + functional.adaptive_avg_pool2d(large, size)
+        large = _shrink(large, size)
         large = self.conv_l_post_down(large)
         small = self.conv_s_post_up(resize(self.conv_s_pre_up(small), medium))
         medium = self.conv_m(medium)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -80,14 +81,21 @@ def bundle_chart(title: str, threads: Sequence[Series], mean: Series, frame: Fra
 
 
 def named_chart(
-    title: str, lines: Sequence[Series], frame: Frame, *, threads: Sequence[Series] = (), large: bool = False
+    title: str,
+    lines: Sequence[Series],
+    frame: Frame,
+    *,
+    colors: Sequence[int] | None = None,
+    threads: Sequence[Series] = (),
+    large: bool = False,
 ) -> str:
     """Return one panel: lines with their names at their ends, and others thin behind them.
 
     Args:
         title: what the lines have in common.
-        lines: with `x`; colors and dashes in their order.
+        lines: with `x`.
         frame: the axes.
+        colors: of each line; those of one color differ in dashes. In the order of the lines if None.
         threads: more lines, with `x`, whose names only pointing tells.
         large: whether the panel is large, with the severities at the lines' points; the page must hold
             `index_definitions()`.
@@ -102,8 +110,11 @@ def named_chart(
     known = [(one, value) for one in lines if (value := one.values[-1]) is not None]
     ends = [y(value) for _, value in known]
     places = dict(zip((one.label for one, _ in known), spread(ends, _LABEL_GAP, 30, bottom + 8), strict=True))
+    seen: Counter[int] = Counter()
     for index, one in enumerate(lines):
-        style = f"s{index % SERIES_COLORS} d{(index + index // SERIES_COLORS) % SERIES_COLORS}"
+        color = (index if colors is None else colors[index]) % SERIES_COLORS
+        style = f"s{color} d{(color + seen[color]) % SERIES_COLORS}"
+        seen[color] += 1
         drawn = "".join(polylines(one, index, x, y, kind="line"))
         if one.label in places:
             end, place = (x(one.at(len(one.values) - 1)), y(one.values[-1] or 0.0)), places[one.label]

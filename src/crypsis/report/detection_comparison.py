@@ -171,6 +171,12 @@ class DetectionComparison:
                 if count != most:
                     what = f"the numbers of {model} are over {count:,} images" if count else f"{model} scored no image"
                     found.append(f"{run.name}: {what}; differences to the others are not paired.")
+            # all failed images beside those that each detector lost: no two counts differ, but the images do
+            if set(scored.values()) == {most} and len(summary["failed"]) > summary["images"] - most:
+                found.append(
+                    f"{run.name}: the detectors failed on different images; their numbers, differences and ranks are "
+                    "not over the same images."
+                )
         subsets = {frozenset(summary["failed"]) for summary in self.summaries}
         if len(subsets) > 1 or len({result.scores["scored"] for result in self.results}) > 1 < len(self.runs):
             found.append("The runs scored different subsets of the images; differences between them are not paired.")
@@ -189,8 +195,18 @@ class DetectionComparison:
         severities = ", ".join(map(str, self.severities))
         return (
             f"{plan['dataset']['name']}: {counts}; severities {severities}; seed {plan['seed']}; limit {limit}; labels "
-            f"by {_LABELS[plan['labels']]}; truth {plan['truth']}."
+            f"by {self._labels()}; truth {plan['truth']}."
         )
+
+    def _labels(self) -> str:
+        """Say how labels became categories; saved detections name the categories themselves."""
+        how = _LABELS[self.plan["labels"]]
+        if self.plan["labels"] == "agnostic":
+            return how
+        saved = [about.get("adapter") == "predictions" for run in self.runs for about in run.plan["models"].values()]
+        if all(saved):
+            return "category id"
+        return f"{how} (of saved detections by category id)" if any(saved) else how
 
 
 _LABELS = {"names": "equal names", "index": "index", "agnostic": "no class (agnostic)"}

@@ -324,7 +324,7 @@ def _by_severity(comparison: DetectionComparison) -> str:
     each = (
         "By group: one line a detector, the mean of the group’s degradations."
         if several
-        else "By group: one line a degradation."
+        else "By group: one line a degradation, in the color of its family."
     )
     return (
         "<p>How the score falls as degradations grow; panels of a kind share one axis. Bands are 95% bootstrap "
@@ -375,8 +375,14 @@ def _severity_panels(comparison: DetectionComparison, metric: str) -> str:
             f"<h3>By group of the taxonomy</h3>{panels}<h3>By family</h3>"
             f"{_controls(_families(comparison), _detector_switch(comparison))}{by_family}"
         )
+    families_in_order = list(comparison.members("family"))
     of_groups = "".join(
-        named_chart(titles[code], [_path(comparison, results[0], name, metric) for name in names], frame)
+        named_chart(
+            titles[code],
+            [_path(comparison, results[0], name, metric) for name in names],
+            frame,
+            colors=[families_in_order.index(comparison.entries[name].family) for name in names],
+        )
         for code, names in groups.items()
     )
     first = line_chart("All degradations", positions, overall, y_range=y_range, y_label=SCORE_LABELS[metric])

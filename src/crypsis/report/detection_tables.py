@@ -279,7 +279,7 @@ class _Builder:
         samples = comparison.summaries[0]["samples"]
         if self.intervals and samples:
             notes.append(
-                f"[low, high]: 95% bootstrap interval over images ({samples:,} samples), centered on the value, so "
+                f"[low, high] = 95% bootstrap interval over images ({samples:,} samples), centered on the value, so "
                 "that an end can leave the range of the score in small sets."
             )
         if comparison.moving:

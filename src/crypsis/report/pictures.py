@@ -13,7 +13,15 @@ from ..errors import ImageError, InputError
 from ..io import decode_image, read_file
 from ..results import RunFolder
 
-__all__ = ["Picture", "Strip", "WorstDrop", "WorstLoss", "read_detection_pictures", "read_pictures"]
+__all__ = [
+    "Picture",
+    "Strip",
+    "WorstDrop",
+    "WorstLoss",
+    "read_detection_pictures",
+    "read_pictures",
+    "read_score_pictures",
+]
 
 VIEWS = ("clean", "degraded", "truth", "prediction_clean", "prediction")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}\.webp")
@@ -123,6 +131,30 @@ def read_detection_pictures(folder: Path) -> tuple[list[WorstLoss], int]:
     try:
         content = json.loads((folder / "index.json").read_text("utf-8"))
         return [_loss(folder, item) for item in content["worst"]], int(content["images"])
+    except InputError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _not_an_index(folder / "index.json", error) from error
+
+
+def read_score_pictures(folder: Path) -> dict[str, dict[str, Picture]]:
+    """Return the pictures that a run of scores left: image → view → picture; nothing if it has none.
+
+    Args:
+        folder: the run's.
+
+    Raises:
+        InputError: the index is not one, or names a file outside the folder.
+    """
+    folder = folder / "pictures"
+    if not (folder / "index.json").exists():
+        return {}
+    try:
+        content = json.loads((folder / "index.json").read_text("utf-8"))
+        return {
+            str(item["image"]): {str(view): _picture(folder, name) for view, name in item["files"].items()}
+            for item in content["images"]
+        }
     except InputError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -35,7 +35,8 @@ class Number:
         value: the value, or None where it is undefined.
         low: lower end of its 95% interval, or None.
         high: upper end.
-        style: `score`, `delta` (with a sign) or `percent` (a ratio shown as %, one decimal).
+        style: `score`, `delta` (with a sign), `percent` (a ratio shown as %, one decimal) or `p` (two digits,
+            however small).
         best: whether it is the best of its column (of its group, in a grouped table).
         decimals: number of decimals of a `score` or `delta`.
     """
@@ -43,7 +44,7 @@ class Number:
     value: float | None
     low: float | None = None
     high: float | None = None
-    style: Literal["score", "delta", "percent"] = "score"
+    style: Literal["score", "delta", "percent", "p"] = "score"
     best: bool = False
     decimals: int = 3
 
@@ -67,6 +68,8 @@ class Number:
     def _write(self, value: float) -> str:
         if self.style == "percent":
             text = f"{100 * value:.1f}"
+        elif self.style == "p":
+            text = f"{value:.2g}"
         else:
             text = f"{value:{'+' if self.style == 'delta' else ''}.{self.decimals}f}".replace("inf", "∞")
         if not text.strip("+-0."):
@@ -170,7 +173,8 @@ class Table:
                 else:
                     scale = 100 if cell.style == "percent" else 1
                     numbers = (cell.value, cell.low, cell.high) if wide else (cell.value,)
-                    line += ["" if number is None else f"{scale * number:.6f}" for number in numbers]
+                    form = ".6g" if cell.style == "p" else ".6f"
+                    line += ["" if number is None else f"{scale * number:{form}}" for number in numbers]
             writer.writerow(line)
         return out.getvalue()
 

@@ -1,0 +1,91 @@
+"""CPU seconds per image, multiply-adds and parameters of the compared models and RobustCODLite, one thread.
+
+    OMP_NUM_THREADS=1 python benchmarks/models.py [--rounds 5] [--height 480] [--width 640] [--batch N]
+
+Weights are random: they do not change the time. An image goes all the way, from 8-bit pixels to a map of its size;
+the models take turns, so that whatever else the machine does meets all alike. Prints Markdown, least and median.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import cv2
+import numpy as np
+import torch
+
+from crypsis.models.compared import COMPARED, ComparedModel, build_network, count_operations
+from crypsis.models.robust_cod_lite import (
+    NetworkOptions,
+    RobustCodLite,
+    count_multiply_adds,
+    count_parameters,
+    save_checkpoint,
+)
+from crypsis.models.robust_cod_lite_segmenter import WEIGHTS, RobustCodLiteSegmenter
+from crypsis.models.segmenter import Segmenter
+
+SIZE = 384
+"""Side of RobustCODLite's input where it is not trained yet: the paper's."""
+
+
+def make_models(folder: Path, batch: int) -> dict[str, tuple[Segmenter, tuple[int, int], str]]:
+    """Return name → model, (parameters, multiply-adds), sides of its input."""
+    found: dict[str, tuple[Segmenter, tuple[int, int], str]] = {}
+    for kind, row in COMPARED.items():
+        path = folder / f"{kind}.pth"
+        torch.save(build_network(kind).state_dict(), path)
+        sides = ", ".join(map(str, row.sides))
+        found[kind] = ComparedModel(kind, path, batch=batch), count_operations(kind), sides
+    for encoder in ("efficientnet-b0", "efficientnet-lite0"):
+        network, path = RobustCodLite(NetworkOptions(encoder=encoder)), folder / f"{encoder}.safetensors"
+        save_checkpoint(path, network)
+        counts = count_parameters(network), count_multiply_adds(network, (SIZE, SIZE))
+        model = RobustCodLiteSegmenter(path, size=(SIZE, SIZE), batch=batch)
+        found[f"robust-cod-lite, {encoder}"] = model, counts, str(SIZE)
+    if WEIGHTS.is_file():
+        shipped = RobustCodLiteSegmenter(batch=batch)
+        side = int(str(shipped.describe()["size"]).partition("×")[0])
+        network = RobustCodLite(NetworkOptions(encoder=str(shipped.describe()["encoder"])))
+        counts = count_parameters(network), count_multiply_adds(network, (side, side))
+        found["robust-cod-lite, as it comes (onnxruntime)"] = shipped, counts, str(side)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--height", type=int, default=480)
+    parser.add_argument("--width", type=int, default=640)
+    parser.add_argument("--batch", type=int, default=1, help="Images in one call.")
+    arguments = parser.parse_args()
+    cv2.setNumThreads(1)
+    coarse = np.random.default_rng(0).integers(0, 256, (arguments.batch, 12, 16, 3), dtype=np.uint8)
+    size = arguments.width, arguments.height
+    images = [cv2.resize(each, size, interpolation=cv2.INTER_CUBIC) for each in coarse]
+    with tempfile.TemporaryDirectory() as folder:
+        models = make_models(Path(folder), arguments.batch)
+    seconds: dict[str, list[float]] = {name: [] for name in models}
+    for turn in range(arguments.rounds + 1):
+        for name, (model, *_) in models.items():
+            began = time.process_time()
+            model.predict(images)
+            if turn:  # the first is to warm up
+                seconds[name].append((time.process_time() - began) / len(images))
+    print("| model | input side | parameters, millions | multiply-adds, billions | CPU s an image | median |")
+    print("|---|--:|--:|--:|--:|--:|")
+    for name, (_, (parameters, operations), sides) in models.items():
+        least, median = min(seconds[name]), statistics.median(seconds[name])
+        print(f"| {name} | {sides} | {parameters / 1e6:.2f} | {operations / 1e9:.2f} | {least:.2f} | {median:.2f} |")
+    print(
+        f"\n{size[0]}×{size[1]}, batches of {arguments.batch}, {arguments.rounds} rounds, "
+        f"torch {torch.__version__}, one thread."
+    )
+
+
+if __name__ == "__main__":
+    main()

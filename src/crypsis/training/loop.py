@@ -1,0 +1,366 @@
+"""The training of RobustCODLite, from the first step to the best weights.
+
+DIR/training.json          the settings and the data; what the folder is
+DIR/last.safetensors       network and optimizer after the last whole epoch, from where training continues
+DIR/best.safetensors       the network with the best Dice on the images held out, for use (with best.json)
+DIR/curves.csv             one row per epoch
+DIR/tensorboard/           the same, where TensorBoard is installed
+
+Source: "COD10K-C: Benchmarking Robustness of Camouflaged Object Detection Under Natural Image Corruptions",
+sections 4.2 and 4.3.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..datasets.masks import Item, MaskDataset
+from ..errors import DatasetError, IncompleteError, InputError, PlanChangedError
+from ..io import atomic_path, discard_leftovers, storing, write_atomic
+from ..models.foreign import import_extra, told
+from ..models.robust_cod_lite import (
+    MEAN,
+    STD,
+    NetworkOptions,
+    RobustCodLite,
+    load_encoder,
+    load_weights,
+    save_checkpoint,
+)
+from ..seeds import rng_for
+from .data import Batch, Views, batches, clean_view, hold_out, make_views
+from .losses import boundary_loss, consistency_loss, segmentation_loss, total_loss, uncertainty_loss
+from .settings import Settings
+
+__all__ = ["BEST", "CURVES", "LAST", "PLAN", "Outcome", "Progress", "train"]
+
+BEST, LAST, CURVES, PLAN = "best.safetensors", "last.safetensors", "curves.csv", "training.json"
+
+Progress = Callable[[int, int], None]
+"""Told after each step: steps done and steps in all."""
+
+Row = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a training came to.
+
+    Attributes:
+        best: the weights to use.
+        epoch: after how many epochs they were taken.
+        dice: their mean Dice on the images held out.
+        history: one row per epoch: `epoch`, the means of its losses (`loss` is the weighted sum), `dice` on the
+            images held out, `seconds`.
+    """
+
+    best: Path
+    epoch: int
+    dice: float
+    history: tuple[Row, ...]
+
+
+def train(
+    dataset: MaskDataset,
+    out: Path,
+    settings: Settings | None = None,
+    *,
+    validation: MaskDataset | None = None,
+    weights: str | Path | None = None,
+    workers: int = 2,
+    device: str | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Train a network; called again on the same folder, continue after the last whole epoch.
+
+    On a CPU, a training that was interrupted and continued ends with the same weights as one that was not.
+
+    Args:
+        dataset: the training images.
+        out: where everything is written; made if absent.
+        settings: how to train; by default as in the paper.
+        validation: images held out; by default every tenth of `dataset`.
+        weights: of the encoder at the start, as `load_encoder` takes them; None begins from random numbers.
+        workers: threads that load and degrade images; results do not depend on it.
+        device: as torch names it; by default a GPU where there is one.
+        progress: told after each step.
+
+    Raises:
+        DatasetError: too few images.
+        PlanChangedError: the folder holds another training.
+        IncompleteError: the loss is not a number, or memory or disk are too small; the last whole epoch is kept.
+    """
+    settings = settings or Settings()
+    if validation is None:
+        dataset, validation = hold_out(dataset, seed=settings.seed)
+    for part in (dataset, validation):
+        if not len(part):
+            raise DatasetError(f"{part.root}: holds no images.")
+    at = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    network = RobustCodLite(
+        NetworkOptions(
+            encoder=settings.encoder, frequency=settings.has("frequency"), uncertainty=settings.has("consistency")
+        ),
+        seed=settings.seed,
+    )
+    started_from = load_encoder(network, weights) if weights is not None else None
+    _claim(out, settings, {"training": dataset, "validation": validation}, started_from)
+    network.to(at, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    optimizer = torch.optim.AdamW(network.parameters(), settings.learning_rate, weight_decay=settings.weight_decay)
+    precision = _precision(settings, at)
+    scaler = torch.amp.GradScaler(at.type, enabled=precision is torch.float16)
+    history = _resume(out / LAST, network, optimizer, scaler)
+    per_epoch = math.ceil(len(dataset) / settings.batch)
+    total = settings.epochs * per_epoch
+
+    for epoch in range(len(history), settings.epochs):
+        began = time.monotonic()
+        order = rng_for(settings.seed, dataset.name, f"train/{epoch}/order").permutation(len(dataset))
+        load = partial(_load, dataset, settings, epoch)
+        terms: list[Row] = []
+        network.train()
+        for batch in batches([dataset.items[i] for i in order], load, batch=settings.batch, workers=workers):
+            step = epoch * per_epoch + len(terms)
+            for group in optimizer.param_groups:
+                group["lr"] = settings.learning_rate * (1 + math.cos(math.pi * step / total)) / 2
+            with _within_memory():
+                terms.append(_accumulate(network, batch, settings, at, precision, scaler))
+            if not math.isfinite(terms[-1]["loss"]):
+                raise _diverged(out, step, epoch)
+            scaler.step(optimizer)
+            scaler.update()
+            optimizer.zero_grad()
+            if progress:
+                progress(step + 1, total)
+        dice = _validate(network, validation, settings, at, precision, workers)
+        if not math.isfinite(dice):
+            raise _diverged(out, step, epoch)
+        row = {name: sum(term[name] for term in terms) / len(terms) for name in terms[0]}
+        history.append({"epoch": epoch + 1, **row, "dice": dice, "seconds": time.monotonic() - began})
+        if dice == max(row["dice"] for row in history):
+            save_checkpoint(out / BEST, network, {"epoch": epoch + 1, "dice": dice, "settings": settings.to_dict()})
+        _save(out / LAST, network, optimizer, scaler, history)
+        _draw_curves(out, history)
+    best = max(reversed(history), key=lambda row: row["dice"])
+    return Outcome(out / BEST, int(best["epoch"]), best["dice"], tuple(history))
+
+
+def _load(dataset: MaskDataset, settings: Settings, epoch: int, item: Item) -> Views:
+    return make_views(
+        dataset.load(item), size=settings.size, seed=settings.seed, epoch=epoch, augment=settings.has("augmentation")
+    )
+
+
+def _accumulate(
+    network: RobustCodLite,
+    batch: Batch,
+    settings: Settings,
+    at: torch.device,
+    precision: torch.dtype,
+    scaler: torch.amp.GradScaler,
+) -> Row:
+    """Add the gradients of one batch, piece by piece, and return the loss and its terms (equation 6)."""
+    sums: Row = {}
+    pieces = np.array_split(np.arange(len(batch)), min(settings.accumulate, len(batch)))
+    for piece in pieces:
+        part = batch[piece[0] : piece[-1] + 1]
+        share = len(part) / len(batch)
+        for terms in _losses(network, part, settings, at, precision):
+            loss = total_loss(terms)
+            scaler.scale(loss * share).backward()  # type: ignore[no-untyped-call]
+            for name, value in {**terms, "loss": loss}.items():
+                sums[name] = sums.get(name, 0.0) + float(value.detach()) * share
+    return sums
+
+
+@contextlib.contextmanager
+def _within_memory() -> Iterator[None]:
+    """Say what to do when the memory of a GPU does not suffice."""
+    try:
+        yield
+    except torch.cuda.OutOfMemoryError as error:
+        raise IncompleteError(
+            "The GPU has too little memory for a step; train in another folder with the clean view first, with more "
+            "pieces per batch (accumulate), or at a smaller size."
+        ) from error
+
+
+def _losses(
+    network: RobustCodLite, batch: Batch, settings: Settings, at: torch.device, precision: torch.dtype
+) -> Iterator[dict[str, Tensor]]:
+    """Yield terms of the loss, to be worked back before the next ones are asked for.
+
+    All at once, or those of the clean view first: its graph is gone when the corrupted view is computed.
+    """
+    masks = torch.from_numpy(batch.masks).to(at)[:, None].float()
+    clean, error = _predict(network, batch.clean, at, precision)
+    terms = {"clean": segmentation_loss(clean, masks), "boundary": boundary_loss(clean, masks)}
+    if error is not None:
+        terms["uncertainty"] = uncertainty_loss(error, clean, masks)
+    if settings.has("augmentation"):
+        if settings.clean_view_first:
+            yield terms
+            terms, clean = {}, clean.detach()
+        corrupted, _ = _predict(network, batch.corrupted, at, precision)
+        terms["corrupted"] = segmentation_loss(corrupted, masks)
+        if error is not None:
+            terms["consistency"] = consistency_loss(clean, corrupted, error)
+    yield terms
+
+
+def _predict(
+    network: RobustCodLite, images: Any, at: torch.device, precision: torch.dtype
+) -> tuple[Tensor, Tensor | None]:
+    """Return the logits of uint8 N×H×W×3 images, in float32."""
+    pixels = torch.from_numpy(images).to(at, non_blocking=True).permute(0, 3, 1, 2).float() / 255
+    mean, std = (torch.tensor(values, device=at)[:, None, None] for values in (MEAN, STD))
+    with torch.autocast(at.type, precision, enabled=precision is not torch.float32):
+        mask_logits, error_logits = network((pixels - mean) / std)
+    return mask_logits.float(), None if error_logits is None else error_logits.float()
+
+
+def _precision(settings: Settings, at: torch.device) -> torch.dtype:
+    if settings.precision != "auto":
+        return {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}[settings.precision]
+    if at.type != "cuda":
+        return torch.float32
+    return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
+
+
+@torch.no_grad()
+def _validate(
+    network: RobustCodLite,
+    dataset: MaskDataset,
+    settings: Settings,
+    at: torch.device,
+    precision: torch.dtype,
+    workers: int,
+) -> float:
+    """Return the mean over images of the Dice of p > 0.5, at the training size."""
+    network.eval()
+    scores: list[float] = []
+    load = partial(_load_clean, dataset, settings.size)
+    for batch in batches(dataset.items, load, batch=settings.batch, workers=workers):
+        logits, _ = _predict(network, batch.clean, at, precision)
+        if not bool(logits.isfinite().all()):
+            return math.nan
+        found = (logits[:, 0] > 0).cpu().numpy()
+        both = (found & batch.masks).sum(axis=(1, 2))
+        total = found.sum(axis=(1, 2)) + batch.masks.sum(axis=(1, 2))
+        scores += [2 * b / t if t else 1.0 for b, t in zip(both.tolist(), total.tolist(), strict=True)]
+    return sum(scores) / len(scores)
+
+
+def _load_clean(dataset: MaskDataset, size: int, item: Item) -> Views:
+    return clean_view(dataset.load(item), size=size)
+
+
+def _diverged(out: Path, step: int, epoch: int) -> IncompleteError:
+    kept = f"the network after epoch {epoch} is kept in {out / LAST}" if epoch else "no epoch was finished"
+    return IncompleteError(
+        f"The loss is not a number at step {step + 1} (epoch {epoch + 1}); {kept}. Train again with a smaller learning "
+        "rate, or with precision float32, in another folder."
+    )
+
+
+def _save(
+    path: Path,
+    network: RobustCodLite,
+    optimizer: torch.optim.Optimizer,
+    scaler: torch.amp.GradScaler,
+    history: Sequence[Row],
+) -> None:
+    """Write what training continues from: one file, so that its parts are of one epoch."""
+    safetensors = import_extra("safetensors.torch", "torch")
+    tensors = {f"network.{name}": value for name, value in network.state_dict().items()}
+    for index, state in optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer.{index}.{name}": value for name, value in state.items()}
+    tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    about = {"history": json.dumps(list(history)), "scaler": json.dumps(scaler.state_dict())}
+    with atomic_path(path, durable=True) as temporary:
+        temporary.write_bytes(safetensors.save(tensors, about))
+
+
+def _resume(
+    path: Path, network: RobustCodLite, optimizer: torch.optim.Optimizer, scaler: torch.amp.GradScaler
+) -> list[Row]:
+    """Bring everything to where `_save` left it; return the rows of the epochs that are done."""
+    if not path.exists():
+        return []
+    safetensors = import_extra("safetensors", "torch")
+    try:
+        with safetensors.safe_open(path, "pt") as file:
+            about = file.metadata()
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        history: list[Row] = json.loads(about["history"])
+    except Exception as error:
+        raise InputError(f"{path}: is damaged ({told(error)}); delete it to train from the start.") from error
+    state: dict[int, dict[str, Tensor]] = {}
+    weights: dict[str, Tensor] = {}
+    for name, value in tensors.items():
+        kind, _, rest = name.partition(".")
+        if kind == "network":
+            weights[rest] = value
+        else:
+            index, _, rest = rest.partition(".")
+            state.setdefault(int(index), {})[rest] = value
+    load_weights(network, weights, str(path))
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
+    scaler.load_state_dict(json.loads(about["scaler"]))
+    return history
+
+
+def _claim(out: Path, settings: Settings, sets: dict[str, MaskDataset], encoder: dict[str, str] | None) -> None:
+    """Make `out` the folder of this training, or check that it is."""
+    if out.is_file():
+        raise InputError(f"{out} is a file; --out names a folder.")
+    plan: dict[str, Any] = {"settings": settings.to_dict(), "encoder": encoder}
+    for part, dataset in sets.items():
+        plan[part] = {"name": dataset.name, "images": len(dataset), "fingerprint": dataset.fingerprint()}
+    file = out / PLAN
+    if file.exists():
+        try:
+            before = json.loads(file.read_text("utf-8"))
+            before, now = ({**p, **p["settings"]} for p in (before, plan))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{file}: is not the {PLAN} of a training ({told(error)}).") from error
+        differing = [f"{key}: {before.get(key)} there, {now[key]} now" for key in now if before.get(key) != now[key]]
+        if differing := [line for line in differing if not line.startswith("settings:")]:
+            raise PlanChangedError(
+                f"{out} holds another training ({'; '.join(differing)}). Give the command it was made with, or "
+                "another folder for --out."
+            )
+    elif out.exists() and any(out.iterdir()):
+        raise InputError(f"{out} is not empty and not a training; name a new folder for --out.")
+    discard_leftovers(out)
+    write_atomic(file, (json.dumps(plan, indent=1, ensure_ascii=False) + "\n").encode())
+
+
+def _draw_curves(out: Path, history: Sequence[Row]) -> None:
+    """Write the curves as CSV, and the last epoch's points for TensorBoard where it is installed."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(history[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(history)
+    write_atomic(out / CURVES, text.getvalue().encode())
+    if find_spec("tensorboard"):
+        from torch.utils.tensorboard import SummaryWriter
+
+        with storing(out / "tensorboard"), contextlib.closing(SummaryWriter(str(out / "tensorboard"))) as board:
+            for name, value in history[-1].items():
+                board.add_scalar(name, value, int(history[-1]["epoch"]))
