@@ -62,7 +62,7 @@ to_pil_image(y).save("gaublur_canonical_k3.png")
 
 def provide_torchvision(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stand in for the two functions of torchvision that the listings import, which is no dependency here."""
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs torch")
 
     def to_tensor(picture: PIL.Image.Image) -> Any:
         return torch.from_numpy(np.array(picture)).permute(2, 0, 1).contiguous().float().div(255)

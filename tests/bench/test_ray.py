@@ -19,7 +19,7 @@ from crypsis.bench.work import Labor, Receipt
 from crypsis.errors import IncompleteError, InputError, MissingDependencyError
 from toy_detection import FAST, MODULE, SLOW, part_bytes, plan_toy, write_set
 
-ray = pytest.importorskip("ray")
+ray = pytest.importorskip("ray", reason="needs ray")
 
 HERE = RayCluster()
 

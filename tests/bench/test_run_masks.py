@@ -344,3 +344,14 @@ def test_stored_predictions_need_no_pixels(make_set: Callable[..., Path], tmp_pa
     (tmp_path / "maps" / "cod10k-c" / "rain" / "3" / "animal-01.png").unlink()
     with pytest.raises(ModelError, match=r"1 of 82 maps are missing: animal-01 under cod10k-c/rain@3"):
         plan_cod10k_c(str(data), [f"predictions:{tmp_path / 'maps'}"])
+
+
+def test_a_failed_row_does_not_say_where_the_data_lie(make_set: Callable[..., Path], tmp_path: Path) -> None:
+    data = make_set(2)
+    broken = data / "Imgs" / "animal-01.png"
+    broken.write_bytes(broken.read_bytes()[:60])
+    outcome = run_masks(plan_cod10k_c(str(data), ["saliency"]), tmp_path / "run")
+    ((image, reason),) = outcome.failures
+    assert image == "animal-01"
+    assert "animal-01.png" in reason
+    assert str(data) not in reason

@@ -292,7 +292,7 @@ def test_pillow_image_of_a_truncated_file() -> None:
 @pytest.mark.parametrize("channels", [None, 1, 3, 4])
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "bfloat16", "float32", "float64", "bool", "uint16"])
 def test_tensors(name: str, channels: int | None, dtype: str) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs torch")
     array = GRAY if channels is None else RGBA[:, :, :channels]
     if dtype == "bool":
         array = array > 128
@@ -321,7 +321,7 @@ def test_tensors(name: str, channels: int | None, dtype: str) -> None:
 
 
 def test_tensor_with_a_gradient_and_a_parameter() -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs torch")
     tensor = torch.full((3, 5, 6), 0.5, requires_grad=True)
     assert not apply_degradation(tensor, "cod10k-c/fog", severity=3).requires_grad
     parameter = torch.nn.Parameter(torch.full((3, 5, 6), 0.5))
@@ -339,13 +339,13 @@ def test_tensor_with_a_gradient_and_a_parameter() -> None:
     ],
 )
 def test_tensor_shapes(shape: tuple[int, ...], message: str) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs torch")
     with pytest.raises(ImageError, match=message):
         apply_degradation(torch.zeros(shape), "cod10k-c/fog", severity=3)
 
 
 def test_tensors_without_values() -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs torch")
     with pytest.raises(ImageError, match="cannot be read as an array"):
         apply_degradation(torch.zeros((3, 4, 4), device="meta"), "cod10k-c/fog", severity=3)
 

@@ -29,8 +29,8 @@ def data(make_set: Callable[..., Path]) -> Path:
 
 @pytest.fixture
 def torch() -> Any:
-    pytest.importorskip("safetensors")
-    found = pytest.importorskip("torch")
+    pytest.importorskip("safetensors", reason="needs safetensors")
+    found = pytest.importorskip("torch", reason="needs torch")
     found.set_num_threads(1)
     return found
 

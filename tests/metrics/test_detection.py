@@ -23,9 +23,8 @@ from crypsis.metrics.detection import (
 )
 from crypsis.metrics.robustness import aggregate, bootstrap_counts
 
-hotcoco = pytest.importorskip("hotcoco")
-pycocotools_coco = pytest.importorskip("pycocotools.coco")
-pycocotools_eval = pytest.importorskip("pycocotools.cocoeval")
+pycocotools_coco = pytest.importorskip("pycocotools.coco", reason="needs the extra pycocotools")
+pycocotools_eval = pytest.importorskip("pycocotools.cocoeval", reason="needs the extra pycocotools")
 
 Truth = dict[str, Any]
 CATEGORY_GAPS = (0, 1, 3, 18, 90)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("safetensors")
+torch = pytest.importorskip("torch", reason="needs torch")
+pytest.importorskip("safetensors", reason="needs safetensors")
 
 from safetensors.torch import load_file  # noqa: E402
 

@@ -93,7 +93,7 @@ class _Scorer:
                 common |= {"image_digest": file_digest(item.image), "mask_digest": file_digest(item.mask)}
                 sample = plan.dataset.load(item, on_size_mismatch=plan.on_size_mismatch)
         except CrypsisError as error:
-            return self._failed(common, plan.conditions, error)
+            return self._failed(item, common, plan.conditions, error)
         with clock("score"):
             unmoved = MaskTruth(sample.mask)
         with clock("measure"):
@@ -105,7 +105,7 @@ class _Scorer:
                 with clock("degrade"):
                     images = [degraded(plan, sample, c) for c in conditions] if self.needs_pixels else []
             except CrypsisError as error:  # an image that an operator cannot take, such as one too long for JPEG
-                rows += self._failed(common, conditions, error)
+                rows += self._failed(item, common, conditions, error)
                 continue
             with clock("measure"):
                 strengths = [measure(image) for image in images] if measure else [{}] * len(conditions)
@@ -117,7 +117,7 @@ class _Scorer:
                 each = zip(conditions, strengths, predictions, truths, strict=True)
                 for condition, strength, prediction, truth in each:
                     if isinstance(prediction, CrypsisError):
-                        rows += self._failed(common, [condition], prediction, [model])
+                        rows += self._failed(item, common, [condition], prediction, [model])
                         continue
                     with clock("score"):
                         scores = score_mask(prediction.probability, truth, normalize=plan.normalize)
@@ -142,12 +142,16 @@ class _Scorer:
 
     def _failed(
         self,
+        item: Item,
         common: dict[str, Any],
         conditions: Sequence[Condition],
         error: CrypsisError,
         models: Sequence[Model] | None = None,
     ) -> list[dict[str, Any]]:
-        failed = {**common, "status": "failed", "error": str(error)}
+        reason = str(error)
+        for path in (item.image, item.mask):  # wherever the data lie, the rows are the same
+            reason = reason.replace(str(path), f"{item.key}{path.suffix}")
+        failed = {**common, "status": "failed", "error": reason}
         return [
             {**failed, "model": model.name, "entry": c.entry, "severity": c.severity}
             for c in conditions

@@ -7,6 +7,7 @@ import hashlib
 import os
 import statistics
 import warnings
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -70,7 +71,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class _Report:
+class _Report(ABC):
     name: str
     root: str
     layout: str
@@ -118,9 +119,9 @@ class _Report:
         tail = f"{self.images - self.usable:,} cannot be scored" if self.usable < self.images else "all can be scored"
         return "\n".join([*lines, *self._refusals(), f"{counted(self.images, 'image')} checked, {tail}."])
 
+    @abstractmethod
     def _summary(self) -> list[str]:
         """Return what the set is and, line by line, what it holds."""
-        raise NotImplementedError
 
     def _refusals(self) -> list[str]:
         """Return why a benchmark would refuse the set as a whole."""
