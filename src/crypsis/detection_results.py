@@ -34,9 +34,12 @@ __all__ = [
     "DETECTION_SCHEMA",
     "DETECTION_SUMMARY_SCHEMA",
     "PLACES",
+    "RESAMPLED",
     "TRUTH_FILE",
     "DetectionRun",
     "EntryRows",
+    "moved_truth",
+    "score_interval",
     "summarize_detections",
 ]
 
@@ -216,6 +219,13 @@ class DetectionRun:
             model, entry, severity = (table[key][start].as_py() for key in keys)
             yield (model, entry, severity), _entry_rows(table.slice(start, end - start))
 
+    def batches(self, images: int) -> Iterator[list[str]]:
+        """Yield `clean`, then entries whose rows of so many images can be held in memory together."""
+        names = ["clean", *self.entries]
+        step = max(1, _ROWS_AT_ONCE // (images * len(self.severities) * len(self.models)))
+        for start in range(0, len(names), step):
+            yield names[start : start + step]
+
     def _tables(self, entries: Sequence[str]) -> Iterator[pa.Table]:
         place = DETECTION_SCHEMA.get_field_index("entry")
         for part in self.parts():
@@ -301,7 +311,7 @@ def summarize_detections(
         if len(failed[model]) < len(done)
     }
     strengths: dict[Condition, NDArray[np.float64]] = {}
-    for entries in _batches(run, len(done)):
+    for entries in run.batches(len(done)):
         for (model, entry, severity), rows in run.rows(entries):
             condition = Condition(entry, severity)
             if len(rows.strengths):
@@ -329,14 +339,6 @@ def summarize_detections(
         "models": models,
         "ranks": _ranks(models),
     }
-
-
-def _batches(run: DetectionRun, images: int) -> Iterator[list[str]]:
-    """Yield `clean`, then entries that are read together."""
-    names = ["clean", *run.entries]
-    step = max(1, _ROWS_AT_ONCE // (images * len(run.severities) * len(run.models)))
-    for start in range(0, len(names), step):
-        yield names[start : start + step]
 
 
 def _ranks(models: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -381,7 +383,7 @@ class _Scorer:
             every = sorted(image["id"] for image in truth["images"])
             drawn = bootstrap_counts(len(every), samples=samples, seed=int(run.plan["seed"]))
             self.counts = drawn[:, np.isin(every, self.images)]
-            for name in _RESAMPLED:
+            for name in RESAMPLED:
                 self.stacks[name] = np.full((1 + samples, len(self.place)), np.nan)
         self.per_category = np.full((len(self.place), len(truth["categories"])), np.nan)
 
@@ -391,14 +393,14 @@ class _Scorer:
         detections = rows.detections[np.isin(rows.detections[:, 0], self.images)]
         evaluator = self.evaluator
         if rows.truth_boxes:
-            evaluator = DetectionEvaluator(_moved(self.truth, rows.truth_boxes), evaluator=self.name)
+            evaluator = DetectionEvaluator(moved_truth(self.truth, rows.truth_boxes), evaluator=self.name)
         scores = evaluator.evaluate(detections)
         for name in SCORES:
             self.stacks[name][0, k] = getattr(scores, name)
         self.per_category[k] = [scores.per_category[number] for number in sorted(scores.per_category)]
         if self.counts is not None:
             drawn = evaluator.match(detections).average_precision(self.counts)
-            for name, thresholds in _RESAMPLED.items():
+            for name, thresholds in RESAMPLED.items():
                 self.stacks[name][1:, k] = drawn[:, thresholds].mean(axis=1)
 
     def summary(self) -> dict[str, Any]:
@@ -409,18 +411,18 @@ class _Scorer:
         tables |= {"places": {place: {} for place in PLACES}, "corrupted": {}, "delta": {}, "retention": {}}
         for metric, stack in self.stacks.items():
             for condition, k in self.place.items():
-                tables["conditions"][str(condition)][metric] = _interval(stack[:, k])
+                tables["conditions"][str(condition)][metric] = score_interval(stack[:, k])
             result = aggregate(stack[:, 0], stack[:, 1:].reshape(len(stack), len(entries), len(severities)))
             for k, entry in enumerate(entries):
-                tables["entries"][entry][metric] = _interval(result.by_corruption[:, k])
+                tables["entries"][entry][metric] = score_interval(result.by_corruption[:, k])
             assert result.by_severity is not None
             for k, severity in enumerate(severities):
-                tables["severities"][str(severity)][metric] = _interval(result.by_severity[:, k])
+                tables["severities"][str(severity)][metric] = score_interval(result.by_severity[:, k])
             for place in PLACES:
                 for label, drop in drops_by_label(result, [_label(e, place) for e in entries]).items():
-                    tables["places"][place].setdefault(label, {})[metric] = _interval(drop)
+                    tables["places"][place].setdefault(label, {})[metric] = score_interval(drop)
             for name in ("corrupted", "delta", "retention"):
-                tables[name][metric] = _interval(getattr(result, name))
+                tables[name][metric] = score_interval(getattr(result, name))
         numbers = [str(number) for number in self.evaluator.category_ids.tolist()]
         each = zip(numbers, self.per_category[0], self.per_category[1:].mean(axis=0), strict=True)
         return {
@@ -431,11 +433,11 @@ class _Scorer:
         }
 
 
-_RESAMPLED: Mapping[str, slice] = {"ap": slice(None), "ap50": slice(0, 1), "ap75": slice(5, 6)}
+RESAMPLED: Mapping[str, slice] = {"ap": slice(None), "ap50": slice(0, 1), "ap75": slice(5, 6)}
 """Scores with intervals, and the IoU thresholds they are the mean over."""
 
 
-def _interval(samples: NDArray[np.float64]) -> Interval:
+def score_interval(samples: NDArray[np.float64]) -> Interval:
     """Return the value (row 0) and its interval by the bootstrap samples (the other rows)."""
     value = _known(samples[0])
     spread = samples[1:][np.isfinite(samples[1:])]
@@ -458,7 +460,7 @@ def _known(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _moved(truth: Mapping[str, Any], boxes: Mapping[int, NDArray[np.float64]]) -> dict[str, Any]:
+def moved_truth(truth: Mapping[str, Any], boxes: Mapping[int, NDArray[np.float64]]) -> dict[str, Any]:
     """Return a truth whose objects moved along with the content; those that are gone are not in it."""
     annotations = []
     taken: dict[int, int] = {}

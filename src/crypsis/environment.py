@@ -36,18 +36,24 @@ EXTRAS = {
     "ray": {"ray": "ray"},
     "torch": {"torch": "torch", "safetensors": "safetensors", "onnx": "onnx"},
     "transformers": {"transformers": "transformers", "torch": "torch", "safetensors": "safetensors"},
+    "camouflage": {
+        "transformers": "transformers", "torch": "torch", "safetensors": "safetensors", "scipy": "scipy",
+    },
+    "sam3": {
+        "transformers": "transformers", "torch": "torch", "torchvision": "torchvision", "safetensors": "safetensors",
+    },
     "torchvision": {"torchvision": "torchvision", "safetensors": "safetensors"},
     "ultralytics": {"ultralytics": "ultralytics"},
     "pycocotools": {"pycocotools": "pycocotools"},
-}
+}  # fmt: skip
 """Extra of Crypsis → packages that it brings, and the module of each."""
 
 WEIGHTS = {
     "lpips/alexnet-v0.1.onnx": "65020df6238cb137a53ec66e35ced2fa4462433b4f11014ee5c5555717968336",
     "nanodet/nanodet.onnx": "f359ac9007f7a315b34d805a440e14820a8e9916b23aafe10f4301924323627e",
-    "robust_cod_lite/robust_cod_lite.onnx": "5725861d0bf70b8e8e49dc174d1d8818a40137cb41b4e1c187f0c10de02f3959",
+    "robust_cod_lite/robust_cod_lite.onnx": "0b9efecd491dc367c737eb26f0cc088a0cd2ab7f6286cb49cf6e5d4f722a4724",
     "robust_cod_lite/robust_cod_lite_no_augmentation.onnx": (
-        "613ec0f4e41c03efabe9078552f1d5172717742831364c3b9556106d78c28923"
+        "cb04c2ab84a422f702078215cb6397ac768c9cd22fcdddef1bee5669e2c7b637"
     ),
 }
 """Networks that come with Crypsis, below its folder `data`, and their SHA-256 (hex)."""

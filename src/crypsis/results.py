@@ -36,6 +36,7 @@ __all__ = [
     "SUMMARY_SCHEMA",
     "RunFolder",
     "RunProgress",
+    "image_scores",
     "interval",
     "read_run",
     "run_schema",
@@ -243,6 +244,36 @@ class RunProgress:
     def failures(self) -> dict[str, str]:
         """Image → reason, over all models."""
         return {image: reason for by_image in self.failed.values() for image, reason in by_image.items()}
+
+
+def image_scores(run: RunFolder, score: str) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+    """Return a score of every image: the images in order, and float64 [models, images, conditions].
+
+    Where a model failed on an image under any condition, all its scores of that image are NaN, as `summarize` leaves
+    the image out of all its means.
+
+    Args:
+        run: the run.
+        score: one of `SCORES`.
+
+    Raises:
+        InputError: a part is damaged.
+    """
+    place = {(m, c.entry, c.severity): k for m in run.models for k, c in enumerate(run.conditions)}
+    images: dict[str, int] = {}
+    models = {model: m for m, model in enumerate(run.models)}
+    blocks = [np.empty((len(models), 0, len(run.conditions)))]
+    for table in run.tables(["image", "model", "entry", "severity", score]):
+        known = len(images)
+        rows = [images.setdefault(name, len(images)) - known for name in table["image"].to_pylist()]
+        cells = list(zip(*(table[name].to_pylist() for name in ("model", "entry", "severity")), strict=True))
+        block = np.full((len(models), len(images) - known, len(run.conditions)), np.nan)
+        values = table[score].to_numpy(zero_copy_only=False)
+        block[[models[cell[0]] for cell in cells], rows, [place[cell] for cell in cells]] = values
+        blocks.append(block)
+    found = np.concatenate(blocks, axis=1)
+    found[np.isnan(found).any(axis=2)] = np.nan
+    return tuple(images), found
 
 
 def _read(part: Path, columns: list[str] | None) -> pa.Table:

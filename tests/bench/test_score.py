@@ -221,6 +221,13 @@ def test_names_reach_the_observer_and_doubts_are_told(data: Path, tmp_path: Path
     assert (species["Snow_Leopard/animal-00"], species["animal-01"]) == ("Snow_Leopard", None)
 
 
+def test_a_threshold_below_what_an_observer_proposes_is_told(data: Path) -> None:
+    floor = "embedded,score=0.2"
+    assert any("nothing with a β below 0.2" in text for text in plan_score(str(data), observer=floor).warnings)
+    enough = plan_score(str(data), observer=floor, settings=SeamCamSettings(tau_beta=0.2))
+    assert not any("nothing with a β" in text for text in enough.warnings)
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [

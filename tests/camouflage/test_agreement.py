@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import json
 import math
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from crypsis.camouflage.agreement import Judgments, Vote, agreement, compare, judge
+from crypsis.camouflage.agreement import Judgments, Vote, agreement, as_document, compare, judge
 from crypsis.errors import InputError, UnknownNameError
 
 
@@ -178,7 +179,8 @@ def test_a_bootstrap_of_participants_takes_majorities_anew() -> None:
     split = judge([vote for n in range(20) for vote in votes_for(f"{n:02d}a", f"{n:02d}b", 2, 1)])
     close = agreement(split, {f"{n:02d}{side}": float(side == "a") for n in range(20) for side in "ab"}, samples=500)
     assert close.accuracy == 1.0
-    assert close.bootstrap["participant"] == (0.0, 1.0)
+    # 7 of 27 draws of three people have the third at least twice: majorities fall, and the limits rise by as much
+    assert close.bootstrap["participant"] == (pytest.approx(7 / 27, abs=0.06), 1.0)
 
 
 def test_a_bootstrap_of_images_knows_that_one_image_decides_many_pairs() -> None:
@@ -212,7 +214,9 @@ def test_a_bootstrap_agrees_with_its_own_definition() -> None:
         ]
         accuracies.append(agreement(judge(again), score, clusters=()).accuracy)
     found = agreement(judge(votes), score, clusters=("participant",), samples=4000).bootstrap["participant"]
-    assert found == pytest.approx(np.quantile(accuracies, (0.025, 0.975)), abs=0.05)
+    value = agreement(judge(votes), score, clusters=()).accuracy
+    expected = np.quantile(accuracies, (0.025, 0.975)) + value - np.mean(accuracies)
+    assert found == pytest.approx(expected, abs=0.05)
 
 
 def test_wider_levels_and_the_seed() -> None:
@@ -272,3 +276,11 @@ def test_nothing_to_count_says_why() -> None:
         agreement(judge(votes_for("a", "b", 1, 1)), SCORES)
     with pytest.raises(InputError, match="0 voted on"):
         compare(judge([]), SCORES, SCORES)
+
+
+def test_a_document_has_none_where_a_number_is_not_defined() -> None:
+    found = agreement(judge([Vote(who, "a", "b", "left") for who in "pqr"]), {"a": 2.0, "b": 1.0}, samples=20)
+    document = as_document(found)
+    assert (document["accuracy"], document["pairs"], document["gap_and_margin"]["rho"]) == (1.0, 1, None)
+    assert document["gap_and_margin"]["reason"] == "fewer than two pairs"
+    assert json.loads(json.dumps(document, allow_nan=False))["bootstrap"]["pair"] == [1.0, 1.0]

@@ -90,8 +90,19 @@ def test_equal_scores_go_by_the_named_rule(ties: str, value: float) -> None:
     found = threshold_sweep(judge(votes), level, **OPTIONS, pairs=5, ties=ties)
     assert (found.accuracy == value).all()
     assert (found.tau_alpha, found.tau_beta, found.top_k) == (0.2, 0.1, 1)  # equally good: the lowest
-    with pytest.raises(InputError, match="equal scores at every threshold"):
-        threshold_sweep(judge(votes), level, **OPTIONS, pairs=5, ties="excluded")
+
+
+def test_thresholds_that_decide_next_to_nothing_do_not_win() -> None:
+    """Left out as ties, all pairs but two at one combination would make these two its whole agreement."""
+    votes, scores = study(20, (1, 0, 0))
+    for number, name in enumerate(scores):
+        scores[name][2, 1] = number % 2 if number < 4 else 0.5
+        scores[name][1, 0] = number % 2 if number < 36 else 1 - number % 2
+    found = threshold_sweep(judge(votes), scores, **OPTIONS, pairs=19)
+    assert (found.tau_alpha, found.tau_beta) == (0.5, 0.1)
+    assert found.accuracy[2, 1, 0] < 0.6
+    with pytest.raises(InputError, match="as half or wrong; got 'excluded'"):
+        threshold_sweep(judge(votes), scores, **OPTIONS, pairs=5, ties="excluded")
 
 
 def test_images_shared_with_the_tuning_pairs_are_counted_or_left_out() -> None:
@@ -102,7 +113,9 @@ def test_images_shared_with_the_tuning_pairs_are_counted_or_left_out() -> None:
     found = threshold_sweep(judgments, scores, **OPTIONS, pairs=10)
     assert (found.evaluation.judged, found.shared > 0) == (30, True)
     apart = threshold_sweep(judgments, scores, **OPTIONS, pairs=10, disjoint_images=True)
-    assert (apart.evaluation.judged, apart.shared) == (30 - found.shared, 0)
+    assert (apart.evaluation.judged, apart.shared) == (30 - found.shared, found.shared)
+    with pytest.raises(InputError, match="Every pair shares an image with one of the 39 tuning pairs"):
+        threshold_sweep(judgments, scores, **OPTIONS, pairs=39, disjoint_images=True)
 
 
 @pytest.mark.parametrize(

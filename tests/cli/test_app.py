@@ -221,6 +221,14 @@ def leave(image):
 '''
 
 
+def test_demo_sets_the_networks_beside_the_floor(tmp_path: Path) -> None:
+    result = run("demo", "--limit", 1, "--workers", 1, "--out", tmp_path / "run", "-q")
+    assert result.exit_code == 0, result.output
+    for model in ("robust-cod-lite", "robust-cod-lite-no-augmentation", "saliency"):
+        assert f"| {model} |" in result.stdout
+    assert "Difference from robust-cod-lite" in (tmp_path / "run" / "report.html").read_text("utf-8")
+
+
 def test_a_model_that_fails_leaves_the_others_alone(
     make_set: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

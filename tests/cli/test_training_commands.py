@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +23,7 @@ from crypsis.types import Prediction
 
 training = importlib.import_module("crypsis.cli.training")
 
-SMALL = ["--epochs", 1, "--size", 64, "--batch", 4, "--encoder", "efficientnet-lite0", "--weights", "none"]
+SMALL = ["--epochs", 1, "--size", 64, "--batch", 4, "--encoder", "efficientnet-lite0", "--encoder-weights", "none"]
 SMALL += ["--device", "cpu", "--workers", 1]
 
 
@@ -51,7 +56,9 @@ def test_train_then_predict(data: Path, tmp_path: Path, torch: Any) -> None:
         "predict", image, "--model", model, "--out", tmp_path / "maps", "--panel", "--truth", data / "GT", "-q"
     )  # fmt: skip
     assert result.exit_code == 0, result.output
-    assert result.output == ""
+    assert result.stdout.startswith("**Uncertainty against error**")
+    assert result.stderr == ""
+    assert (tmp_path / "maps" / "uncertainty.csv").read_text("utf-8").splitlines()[1].startswith("animal-03,0.")
     for kind in ("probability", "uncertainty"):
         assert decode_map((tmp_path / "maps" / kind / "animal-03.png").read_bytes()).shape == (40, 56)
     assert read_image(tmp_path / "maps" / "panels" / "animal-03.png").shape == (40, 4 * 56 + 3 * 2, 3)
@@ -78,6 +85,78 @@ def test_ablate_prints_table_5_and_continues(
     rows = json.loads(run(*command, "--json", "-q").stdout)
     assert [row["configuration"] for row in rows] == ["full", "plain"]
     assert all(row["seeds"] == 2 and row["clean_sd"] is not None for row in rows)
+
+
+def test_train_by_weight_and_rank(data: Path, tmp_path: Path, torch: Any) -> None:
+    numbers = tmp_path / "numbers.csv"
+    numbers.write_text("image,rank,weight\n" + "".join(f"animal-0{i},{i + 1},{1 + i}\n" for i in range(6)))
+    command = ["train", "--data", data, "--out", tmp_path / "run", *SMALL, "--weights", numbers]
+    command += ["--curriculum", numbers, "--curriculum-start", 0.5, "--curriculum-until", 1]
+    result = run(*command)
+    assert result.exit_code == 0, result.output
+    plan = json.loads((tmp_path / "run" / "training.json").read_text())
+    digest = hashlib.sha256(numbers.read_bytes()).hexdigest()
+    assert plan["weights"] == plan["curriculum"] == {"file": "numbers.csv", "sha256": digest}
+    assert (plan["settings"]["curriculum_start"], plan["settings"]["curriculum_until"]) == (0.5, 1)
+    numbers.write_text(numbers.read_text().replace(",1\n", ",2\n"))
+    changed = run(*command)
+    assert changed.exit_code == 2
+    assert "weights: {'file': 'numbers.csv'" in changed.stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (
+            ["--weights", "imagenet"],
+            "--weights names a CSV with the columns image,weight; weights to start the encoder",
+        ),
+        (["--curriculum", "no.csv"], "no.csv: there is no such file; --curriculum names a CSV"),
+        (["--curriculum-start", 0], "got 0.0 and 0.5"),
+        (["--device", "gpu"], "torch cannot use the device 'gpu' here"),
+    ],
+)
+def test_train_refuses(data: Path, tmp_path: Path, torch: Any, more: list[Any], message: str) -> None:
+    result = run("train", "--data", data, "--out", tmp_path / "run", *SMALL, *more)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_two_processes_of_torchrun(data: Path, tmp_path: Path, torch: Any) -> None:
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command = [*torchrun, "-m", "crypsis", "train", "--data", data, "--out", tmp_path / "run", *SMALL, "--json"]
+    result = subprocess.run(
+        [str(word) for word in [*command, "--clean-view-first"]],
+        env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["best"] == str(tmp_path / "run" / "best.safetensors")
+    assert [result.stderr.count(text) for text in ("2/2 steps", "Use it as --model")] == [1, 1]
+
+
+def test_ctrl_c_waits_for_the_import_of_torch() -> None:
+    before, done = signal.getsignal(signal.SIGINT), []
+
+    def work() -> None:
+        with training._interrupted_later():
+            signal.raise_signal(signal.SIGINT)
+            done.append("import")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert done
+    with training._interrupted_later():
+        pass
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_ablate_is_for_one_process(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    result = run("ablate", "--data", data, "--test", data, "--out", tmp_path / "runs")
+    assert result.exit_code == 2
+    assert "crypsis ablate works in one process" in result.stderr
 
 
 def test_unknown_configuration(data: Path, tmp_path: Path) -> None:
@@ -123,8 +202,7 @@ def test_predict_goes_on_after_a_bad_image(data: Path, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["set/Imgs", "set/Imgs/animal-00.png"], "would both become animal-00.png"),
-        (["set/Imgs", "--truth", "set/GT"], "--truth is for --panel"),
-        (["set/Imgs", "--panel", "--truth", "few"], "few: holds no mask for animal-00"),
+        (["set/Imgs", "--truth", "few"], "few: holds no mask for animal-00"),
         (["set/Imgs", "--model", "predictions:maps"], "holds maps that are made already"),
         (["few"], "few: holds no images"),
     ],
@@ -149,6 +227,23 @@ def test_a_mask_of_another_size_has_no_panel(data: Path, tmp_path: Path) -> None
     assert result.exit_code == 3
     assert "animal-00.png: the mask has another size" in result.stderr
     assert len(list((tmp_path / "maps" / "panels").iterdir())) == 5
+
+
+def test_the_demo_is_judged_by_its_own_masks(tmp_path: Path) -> None:
+    result = run("predict", "demo", "--out", tmp_path / "maps", "-q")
+    assert result.exit_code == 0, result.output
+    own, baseline = (line.split("|")[2:4] for line in result.stdout.splitlines()[4:6])
+    assert float(own[0].split()[0]) < float(baseline[0].split()[0]) - 0.05  # AUSE
+    assert float(own[1].split()[0]) > float(baseline[1].split()[0])
+    assert len((tmp_path / "maps" / "uncertainty.csv").read_text("utf-8").splitlines()) == 49
+    assert not (tmp_path / "maps" / "panels").exists()
+
+
+def test_without_uncertainty_there_is_nothing_to_judge(data: Path, tmp_path: Path) -> None:
+    result = run("predict", data / "Imgs", "--model", "saliency", "--out", tmp_path / "maps", "--truth", data / "GT")
+    assert result.exit_code == 0, result.output
+    assert result.stdout == ""
+    assert "saliency tells no uncertainty" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -222,7 +222,8 @@ def test_without_its_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("spec", "error", "message"),
     [
-        ("embeded", UnknownNameError, "did you mean 'embedded'"),
+        ("embeded", UnknownNameError, "no observer 'embeded'; did you mean 'embedded'"),
+        (".", UnknownNameError, r"For a folder of saved proposals write proposals:\."),
         ("embedded:x", ModelError, "nothing after the colon"),
         ("embedded,segment=sam", ModelError, r"network \| grabcut"),
         ("embedded,segments=grabcut", UnknownNameError, "did you mean 'segment'"),
@@ -273,6 +274,19 @@ def test_json_equals_npz(tmp_path: Path) -> None:
     assert found.boxes is None
 
 
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.5, 1.0])
+def test_masks_as_coco_compresses_them_are_read(tmp_path: Path, share: float) -> None:
+    coco = pytest.importorskip("pycocotools.mask")
+    masks = np.random.default_rng(3).random((4, 70, 91)) < share
+    masks[0, 10:60, 20:80] = True  # long runs, of which the text holds differences
+    texts = [coco.encode(np.asfortranarray(mask.astype(np.uint8)))["counts"].decode() for mask in masks]
+    content = {
+        "alpha": [1.0] * 4, "beta": [0.5] * 4, "masks": [{"size": [70, 91], "counts": text} for text in texts]
+    }  # fmt: skip
+    (tmp_path / "a.json").write_text(json.dumps(content))
+    np.testing.assert_array_equal(SavedProposals(tmp_path).load("a", (70, 91)).masks, masks)
+
+
 WHOLE = {"size": [4, 5], "counts": [0, 20]}
 
 
@@ -283,7 +297,11 @@ WHOLE = {"size": [4, 5], "counts": [0, 20]}
         ("[]", "is not an object"),
         ({"alpha": [1.0]}, "no beta and no masks"),
         ({"alpha": [1.0], "beta": [0.5], "masks": [{"size": [5, 4], "counts": [20]}]}, r"size \[5, 4\]"),
-        ({"alpha": [1.0], "beta": [0.5], "masks": [{"size": [4, 5], "counts": "PPY"}]}, "not compressed"),
+        ({"alpha": [1.0], "beta": [0.5], "masks": [{"size": [4, 5], "counts": "~"}]}, "text that is not COCO's"),
+        ({"alpha": [1.0], "beta": [0.5], "masks": [{"size": [4, 5], "counts": "P"}]}, "ends within a number"),
+        ({"alpha": [1.0], "beta": [0.5], "masks": [{"size": [4, 5], "counts": "5"}]}, "make 5 pixels"),
+        ({"alpha": [1.0], "beta": [0.5], "masks": [{"size": [4, 5], "counts": "K"}]}, "whole numbers from 0"),
+        ({"alpha": [1.0], "beta": [0.5], "masks": [{"size": [4, 5], "counts": [20.0]}]}, "whole numbers from 0"),
         ({"alpha": [1.0], "beta": [0.5], "masks": [{"size": [4, 5], "counts": [19]}]}, "make 19 pixels"),
         ({"alpha": [1.0], "beta": [0.5], "masks": [3]}, "size None"),
         ({"alpha": [1.5], "beta": [0.5], "masks": [WHOLE]}, r"α lies in \[0, 1\]"),

@@ -10,10 +10,12 @@ import pytest
 
 from crypsis.datasets.masks import open_masks
 from crypsis.environment import WEIGHTS
+from crypsis.errors import ModelError
 from crypsis.metrics.segmentation import MaskTruth, score_mask
 from crypsis.models.segmenter import Segmenter, load_model
 
 FILES = [name for name in WEIGHTS if name.startswith("robust_cod_lite/")]
+SPECIFICATIONS = ["robust-cod-lite", "robust-cod-lite:no-augmentation"]
 
 
 def test_the_files_are_those_that_are_described() -> None:
@@ -26,8 +28,8 @@ def test_the_files_are_those_that_are_described() -> None:
         assert digest in card
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_they_beat_the_floor(name: str) -> None:
+@pytest.mark.parametrize("spec", SPECIFICATIONS)
+def test_they_beat_the_floor(spec: str) -> None:
     dataset = open_masks("demo")
     samples = [dataset.load(item) for item in dataset.items[::6]]
 
@@ -38,5 +40,13 @@ def test_they_beat_the_floor(name: str) -> None:
         each = zip(found, samples, strict=True)
         return float(np.mean([score_mask(p.probability, MaskTruth(s.mask)).dice for p, s in each]))
 
-    with resources.as_file(resources.files("crypsis") / "data" / name) as path:
-        assert dice(f"robust-cod-lite:{path}") > dice("saliency") + 0.15
+    assert dice(spec) > dice("saliency") + 0.15
+
+
+def test_each_is_reached_by_name() -> None:
+    models = [load_model(spec) for spec in SPECIFICATIONS]
+    assert [model.name for model in models] == ["robust-cod-lite", "robust-cod-lite-no-augmentation"]
+    assert [model.describe()["sha256"] for model in models] == [WEIGHTS[name] for name in FILES]
+    assert load_model("robust-cod-lite:no-augmentation,name=mine").name == "mine"
+    with pytest.raises(ModelError, match=r"one of its own by name: no-augmentation\."):
+        load_model("robust-cod-lite:no-augment")

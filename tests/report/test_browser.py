@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 from parsed_page import Page
+from synthetic_camouflage import IMAGES, make_rows, write_scores
 from synthetic_detections import add_pictures, detector, make_detections
 from synthetic_measurements import make_measurement
 from synthetic_runs import drawn_photographs
 
 from crypsis.catalog import list_entries
+from crypsis.report.camouflage_results import read_camouflage
 from crypsis.report.detection_page import CHART_METRICS, build_detection_report
 from crypsis.report.gallery import build_gallery
 from crypsis.report.page import build_report
@@ -71,11 +73,11 @@ def test_report(browser: str, paper_run: RunFolder, tmp_path: Path) -> None:
     assert root.get("data-ready") == "1"
     assert "data-errors" not in root
     assert len(page.classed("lines")) == 2 * 48  # by severity and by strength
-    assert len(page.classed("table")) == 6
+    assert len(page.classed("table")) == 7
     assert len(page.classed("drop")) == 2
     assert len(page.all("img")) == 51
     copied = [a["data-copy"] for a in page.classed("copy") if a["data-name"] == "Markdown"]
-    assert copied[1:] == [table.markdown() for table in run_tables([paper_run])]
+    assert copied[2:] == [table.markdown() for table in run_tables([paper_run])]
 
 
 def test_the_metric_of_all_charts_is_switched_at_once(browser: str, paper_run: RunFolder, tmp_path: Path) -> None:
@@ -91,6 +93,17 @@ def test_hostile_report_runs_no_foreign_script(browser: str, hostile_run: RunFol
     assert root.get("data-ready") == "1"
     assert len(page.all("script")) == 2
     assert len(page.classed("watermark")) == 1
+
+
+def test_report_by_camouflage(browser: str, tmp_path: Path) -> None:
+    run = make_rows(tmp_path / "run", {"net": lambda i, entry, severity: 0.9 - 0.02 * i - 0.05 * severity})
+    scores = read_camouflage(
+        write_scores(tmp_path / "scores.csv", seamcam={image: float(i) for i, image in enumerate(IMAGES)})
+    )
+    page, root = load(browser, build_report([run], camouflage=scores), tmp_path)
+    assert root.get("data-ready") == "1"
+    assert "data-errors" not in root
+    assert len(page.classed("surface")) == 2
 
 
 def test_strengths(browser: str, tmp_path: Path) -> None:

@@ -78,8 +78,8 @@ def test_charts_tables_and_pictures_are_there(paper_html: str) -> None:
     assert len(page.classed("overlay")) == 4 * 6
     assert len(page.classed("bars")) == 2 * 6
     assert len(page.classed("reliability")) == 4
-    assert len(page.classed("table")) == 6
-    assert len(page.classed("copy")) == 18
+    assert len(page.classed("table")) == 7
+    assert len(page.classed("copy")) == 21
     assert len(page.all("img")) == 2 * 5 + 1 + 40
     assert all(image.get("alt") for image in page.all("img"))
     visible = [a for a in page.classed("panels") if "hidden" not in a]
@@ -113,9 +113,10 @@ def test_copy_buttons_hold_the_tables(paper_html: str) -> None:
     by_kind = {
         kind: [b["data-copy"] for b in buttons if b["data-name"] == kind] for kind in ("Markdown", "LaTeX", "CSV")
     }
-    assert (by_kind["Markdown"][2] or "").startswith("**Mean over all corruptions and severities**\n\n| Model | Dice ↑")
-    assert "\\begin{tabular}{lrrrrr}" in (by_kind["LaTeX"][1] or "")
-    assert (by_kind["CSV"][1] or "").startswith("Model,Dice,Dice low,Dice high")
+    assert (by_kind["Markdown"][3] or "").startswith("**Mean over all corruptions and severities**\n\n| Model | Dice ↑")
+    assert (by_kind["Markdown"][1] or "").startswith("**Difference from SINet-v2**\n\n| Model | Clean ΔDice ↑")
+    assert "\\begin{tabular}{lrrrrr}" in (by_kind["LaTeX"][2] or "")
+    assert (by_kind["CSV"][2] or "").startswith("Model,Dice,Dice low,Dice high")
 
 
 def test_embedded_data_is_the_summary(paper_html: str, paper_run: RunFolder) -> None:

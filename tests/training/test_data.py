@@ -16,7 +16,7 @@ from crypsis.catalog.entry import Entry
 from crypsis.datasets.masks import Item, MaskDataset, open_masks
 from crypsis.errors import DatasetError, ImageError
 from crypsis.models.resizing import resize_image
-from crypsis.training.data import KERNEL, SEVERITIES, Views, batches, clean_view, hold_out, make_views
+from crypsis.training.data import KERNEL, SEVERITIES, Views, batches, clean_view, hold_out, in_groups, make_views
 from crypsis.types import Image, Sample
 
 
@@ -30,7 +30,7 @@ def sample(dataset: MaskDataset) -> Sample:
     return dataset.load(dataset.items[0])
 
 
-def test_views_depend_on_seed_key_and_epoch(sample: Sample) -> None:
+def test_views_depend_on_seed_key_epoch_and_repeat(sample: Sample) -> None:
     first = make_views(sample, size=64, seed=1, epoch=2)
     same = make_views(sample, size=64, seed=1, epoch=2)
     assert first.clean.shape == first.corrupted.shape == (64, 64, 3)
@@ -41,6 +41,7 @@ def test_views_depend_on_seed_key_and_epoch(sample: Sample) -> None:
         make_views(sample, size=64, seed=3, epoch=2),
         make_views(sample, size=64, seed=1, epoch=3),
         make_views(other_key, size=64, seed=1, epoch=2),
+        make_views(sample, size=64, seed=1, epoch=2, repeat=1),
     ]
     assert not any(np.array_equal(first.corrupted, other.corrupted) for other in others)
 
@@ -122,20 +123,22 @@ def test_batches_come_in_order(dataset: MaskDataset, workers: int) -> None:
         return clean_view(dataset.load(item), size=64)
 
     threads = cv2.getNumThreads()
-    found = list(batches(dataset.items, load, batch=3, workers=workers))
+    found = list(batches(in_groups(dataset.items, 3), load, workers=workers))
     assert [len(batch) for batch in found] == [3, 3, 1]
     assert found[0].clean.shape == (3, 64, 64, 3)
     assert found[0].masks.dtype == np.bool_
     expected = [load(item).clean for item in dataset.items]
     assert np.array_equal(np.concatenate([batch.clean for batch in found]), np.stack(expected))
-    assert len(found[0][1:3]) == 2
+    first, rest = found[0].split([1, 2])
+    assert (len(first), len(rest)) == (1, 2)
+    assert np.array_equal(np.concatenate([first.masks, rest.masks]), found[0].masks)
     assert cv2.getNumThreads() == threads
 
 
 def test_an_image_that_cannot_be_read_is_named(dataset: MaskDataset) -> None:
     dataset.items[4].image.write_bytes(b"no image")
     load = partial(_load, dataset)
-    stream = batches(dataset.items, load, batch=2, workers=2)
+    stream = batches(in_groups(dataset.items, 2), load, workers=2)
     assert len([next(stream), next(stream)]) == 2
     with pytest.raises(ImageError, match="animal-04"):
         next(stream)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 import errno
 import json
+import os
 import random
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ torch = pytest.importorskip("torch", reason="needs torch")
 pytest.importorskip("safetensors", reason="needs safetensors")
 
 from safetensors.torch import load_file  # noqa: E402
+from tiny_network import SMALL, Tiny  # noqa: E402
 
 from crypsis.datasets.masks import MaskDataset, open_masks  # noqa: E402
 from crypsis.errors import (  # noqa: E402
@@ -29,28 +33,11 @@ from crypsis.errors import (  # noqa: E402
 )
 from crypsis.models.robust_cod_lite import NetworkOptions  # noqa: E402
 from crypsis.training import loop  # noqa: E402
-from crypsis.training.data import Batch  # noqa: E402
+from crypsis.training.data import Batch, Views, make_views  # noqa: E402
 from crypsis.training.losses import total_loss  # noqa: E402
 from crypsis.training.settings import Settings  # noqa: E402
-
-SMALL: dict[str, Any] = {"epochs": 3, "batch": 4, "size": 64, "learning_rate": 0.01, "encoder": "efficientnet-lite0"}
-
-
-class Tiny(torch.nn.Module):
-    """Stands for the network: same options, same outputs, 100 times faster."""
-
-    def __init__(self, options: NetworkOptions, *, seed: int = 0) -> None:
-        super().__init__()
-        self.options = options
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            self.body = torch.nn.Sequential(
-                torch.nn.Conv2d(3, 6, 5, padding=2), torch.nn.BatchNorm2d(6), torch.nn.SiLU(), torch.nn.Conv2d(6, 2, 1)
-            )
-
-    def forward(self, images: Any) -> Any:
-        maps = self.body(images)
-        return maps[:, :1], maps[:, 1:] if self.options.uncertainty else None
+from crypsis.training.team import Team  # noqa: E402
+from crypsis.types import Sample  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -152,9 +139,10 @@ def _gradients(settings: Settings) -> tuple[list[Any], dict[str, float]]:
     rng = np.random.default_rng(0)
     views = rng.integers(0, 256, (2, 4, 64, 64, 3), dtype=np.uint8)
     batch = Batch(views[0], views[1], rng.random((4, 64, 64)) < 0.3)
-    network = Tiny(NetworkOptions(encoder="efficientnet-lite0"))
+    network, alone = Tiny(NetworkOptions(encoder="efficientnet-lite0")), Team(torch.device("cpu"))
+    share = alone.shares(4, settings.accumulate)
     terms = loop._accumulate(
-        network, batch, settings, torch.device("cpu"), torch.float32, torch.amp.GradScaler("cpu", enabled=False)
+        network, batch, share, settings, alone, torch.float32, torch.amp.GradScaler("cpu", enabled=False)
     )
     return [parameter.grad for parameter in network.parameters()], terms
 
@@ -248,15 +236,106 @@ def test_another_training_in_the_folder(dataset: MaskDataset, tmp_path: Path) ->
         loop.train(dataset.limit(5), tmp_path / "run", settings, device="cpu")
 
 
+def test_a_training_from_before_there_were_curricula_continues(dataset: MaskDataset, tmp_path: Path) -> None:
+    settings = Settings(**{**SMALL, "epochs": 1})
+    before = loop.train(dataset, tmp_path / "run", settings, device="cpu")
+    plan = json.loads((tmp_path / "run" / "training.json").read_text())
+    for name in ("weights", "curriculum"):
+        del plan[name]
+    for name in ("curriculum_start", "curriculum_until"):
+        del plan["settings"][name]
+    (tmp_path / "run" / "training.json").write_text(json.dumps(plan))
+    assert loop.train(dataset, tmp_path / "run", settings, device="cpu") == before
+
+
+def test_images_by_weight_and_by_rank(dataset: MaskDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = tmp_path / "numbers.csv"
+    rows = [f"{item.key},{1 if number < 2 else 0},{number + 1}" for number, item in enumerate(dataset.items)]
+    numbers.write_text("\n".join(["image,weight,rank", *rows]))
+    seen: list[tuple[int, str, int]] = []
+
+    def remember(sample: Sample, **more: Any) -> Views:
+        seen.append((more["epoch"], sample.key, more["repeat"]))
+        return make_views(sample, **more)
+
+    monkeypatch.setattr(loop, "make_views", remember)
+    settings = Settings(**SMALL)
+    steps: list[int] = []
+
+    def interrupt(step: int, of: int) -> None:
+        steps.append(step)
+        if step == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        loop.train(dataset, tmp_path / "cut", settings, device="cpu", workers=1, weights=numbers, progress=interrupt)
+    seen.clear()
+    loop.train(dataset, tmp_path / "whole", settings, device="cpu", workers=1, weights=numbers)
+    assert len(seen) == 3 * 10  # as many as without weights
+    assert {key for _, key, _ in seen} <= {item.key for item in dataset.items[:2]}
+    assert len(set(seen)) == len(seen)  # a repeat is another view
+    loop.train(dataset, tmp_path / "cut", settings, device="cpu", workers=2, weights=numbers)
+    one, two = (load_file(tmp_path / name / "last.safetensors") for name in ("cut", "whole"))
+    assert all(torch.equal(one[name], two[name]) for name in one)
+
+    seen.clear()
+    loop.train(dataset, tmp_path / "easy", settings, device="cpu", workers=1, curriculum=numbers)
+    shown = [sorted({key for at, key, _ in seen if at == epoch}) for epoch in range(3)]
+    assert [len(keys) for keys in shown] == [4, 8, 10]  # 40%, then 80%, then all of the ten trained on
+    assert shown[0] == shown[2][:4]
+    assert len(seen) == 30
+
+    numbers.write_text(numbers.read_text().replace(",0,", ",1,"))
+    with pytest.raises(PlanChangedError, match=r"weights: .*numbers\.csv.* there, .*numbers\.csv.* now"):
+        loop.train(dataset, tmp_path / "whole", settings, device="cpu", weights=numbers)
+    with pytest.raises(PlanChangedError, match=r"curriculum: .*numbers\.csv.* there, None now"):
+        loop.train(dataset, tmp_path / "easy", settings, device="cpu")
+
+
 def test_a_damaged_checkpoint(dataset: MaskDataset, tmp_path: Path) -> None:
     settings = Settings(**{**SMALL, "epochs": 1})
     loop.train(dataset, tmp_path / "run", settings, device="cpu")
+    (tmp_path / "run" / "best.safetensors").unlink()
+    with pytest.raises(InputError, match=r"best\.safetensors: is gone; put it back, or delete .*last\.safetensors"):
+        loop.train(dataset, tmp_path / "run", settings, device="cpu")
     (tmp_path / "run" / "last.safetensors").write_bytes(b"damaged")
     with pytest.raises(InputError, match=r"last\.safetensors: is damaged"):
         loop.train(dataset, tmp_path / "run", settings, device="cpu")
     (tmp_path / "run" / "training.json").write_text("[1]")
     with pytest.raises(InputError, match=r"is not the training\.json of a training"):
         loop.train(dataset, tmp_path / "run", settings, device="cpu")
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_killed_while_a_file_is_written(
+    dataset: MaskDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """As if the process was gone at once: half a temporary file stays, whichever of the four files it was for."""
+    settings = Settings(**{**SMALL, "epochs": 2})
+    loop.train(dataset, tmp_path / "whole", settings, device="cpu")
+    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    write, written = Path.write_bytes, 0
+
+    def half(self: Path, data: bytes) -> int:
+        nonlocal written
+        written += 1
+        if written < number:
+            return write(self, data)
+        left = self.with_name(self.name.replace(f".{os.getpid()}.", f".{int(gone.stdout)}."))
+        write(left, data[: len(data) // 2])
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", half)
+        with pytest.raises(KeyboardInterrupt):
+            loop.train(dataset, tmp_path / "killed", settings, device="cpu")
+    assert list((tmp_path / "killed").glob(".*.tmp"))
+    loop.train(dataset, tmp_path / "killed", settings, device="cpu")
+    names = ["best.safetensors", "curves.csv", "last.safetensors", "training.json"]
+    assert sorted(path.name for path in (tmp_path / "killed").iterdir()) == names
+    for name in ("best.safetensors", "last.safetensors"):
+        one, two = load_file(tmp_path / "whole" / name), load_file(tmp_path / "killed" / name)
+        assert all(torch.equal(one[key], two[key]) for key in one)
 
 
 def test_folders_that_are_no_training(dataset: MaskDataset, tmp_path: Path) -> None:
@@ -285,6 +364,8 @@ def test_one_image_needs_a_validation_set(dataset: MaskDataset, tmp_path: Path) 
         ({"size": 32}, InputError, "at least 64 pixels; got 32"),
         ({"learning_rate": float("nan")}, InputError, "learning rate"),
         ({"weight_decay": -1.0}, InputError, "weight decay"),
+        ({"curriculum_start": 0.0}, InputError, "above 0 and at most 1.*got 0.0 and 0.5"),
+        ({"curriculum_until": 1.5}, InputError, "from 0 to 1; got 0.4 and 1.5"),
         ({"without": ("consistensy",)}, UnknownNameError, "did you mean 'consistency'"),
         ({"precision": "float23"}, UnknownNameError, "did you mean 'float32'"),
     ],

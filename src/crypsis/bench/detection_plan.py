@@ -258,14 +258,18 @@ _DEMO_ENTRIES = (
 )  # fmt: skip
 
 
-def plan_demo() -> DetectionPlan:
+def plan_demo(limit: int | None = None) -> DetectionPlan:
     """Plan what `crypsis demo --detection` shows: NanoDet-g on the demo images, under four rows of each family.
 
     The species of the demo set are not COCO's, so that all count as one, and so do the ten animals of COCO.
+
+    Args:
+        limit: take only this many images.
     """
     return plan_coco_degradation(
-        "demo", None, ["nanodet"], entries=_DEMO_ENTRIES, severities=(1, 3, 5), labels="agnostic", keep=_ANIMALS
-    )
+        "demo", None, ["nanodet"], entries=_DEMO_ENTRIES, severities=(1, 3, 5), labels="agnostic", keep=_ANIMALS,
+        limit=limit,
+    )  # fmt: skip
 
 
 def _paper_rows() -> tuple[Entry, ...]:

@@ -10,6 +10,7 @@ RUN/pictures/              proposals and best subset of some of them
 
 from __future__ import annotations
 
+import contextlib
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,8 +29,17 @@ from ..camouflage.seamcam import seamcam_score
 from ..datasets.masks import SIZE_POLICIES, Item, MaskDataset, open_masks
 from ..errors import CrypsisError, ImageError, InputError, ModelError, UnknownNameError
 from ..io import file_digest, read_image
-from ..models.proposals import ANY_ANIMAL, ProposalSource, StoredProposals, clean_category, load_proposer
+from ..models.proposals import (
+    ANY_ANIMAL,
+    PROPOSERS,
+    ProposalSource,
+    StoredProposals,
+    clean_category,
+    load_proposer,
+    looked_for,
+)
 from ..models.saved_proposals import SavedProposals, save_proposals
+from ..models.segmenter import parse_specification
 from ..results import PARTS
 from ..types import Image, Mask, Proposals, Sample
 from . import store
@@ -50,6 +60,7 @@ __all__ = [
     "plan_score",
     "read_rows",
     "score_images",
+    "stored_proposals",
 ]
 
 SCORE_SCHEMA = "crypsis.score/1"
@@ -242,6 +253,17 @@ def plan_score(
         _try(source, dataset, species)
         description = {"name": source.name, **source.describe()}
         warnings += _doubts(dataset.items, species)
+        warnings += _cut_names(source, dataset.items, species)
+        floor = description.get("score")
+        if isinstance(floor, float) and floor > settings.tau_beta:
+            warnings.append(
+                f"{source.name} proposes nothing with a β below {floor:g} (its option score=), so that τβ = "
+                f"{settings.tau_beta:g} does the same as {floor:g}."
+            )
+        if description.get("alpha_never_above_beta") and settings.tau_alpha >= settings.tau_beta:
+            warnings.append(
+                f"With alpha={description['alpha']} no α is above its β: with τβ ≤ τα, τβ drops nothing that τα keeps."
+            )
     return ScorePlan(
         data=data,
         dataset=dataset,
@@ -302,6 +324,17 @@ def _doubts(items: Sequence[Item], species: str | None) -> list[str]:
             "name it (--species), or list it in a manifest."
         )
     return doubts
+
+
+def _cut_names(source: ProposalSource | StoredProposals, items: Sequence[Item], species: str | None) -> list[str]:
+    """Say which names are too long for what reads them."""
+    cut = {}
+    for item in items:
+        with contextlib.suppress(InputError):  # told when its turn comes
+            name = category_of(item, species)
+            if (asked := looked_for(source, name)) != name:
+                cut[name] = asked
+    return [f"{source.name}: {name!r} is too long; {asked!r} is looked for." for name, asked in sorted(cut.items())]
 
 
 def _folder_of(item: Item) -> str:
@@ -395,7 +428,7 @@ class _Scorer:
         }
         reasons: list[tuple[str, str]] = []
         try:
-            row["category"] = category_of(item, plan.species)
+            row["category"] = looked_for(self.source, category_of(item, plan.species))
             with clock("decode"):
                 sample = plan.dataset.load(item, on_size_mismatch=plan.on_size_mismatch)
             height, width = sample.mask.shape
@@ -445,6 +478,26 @@ def _proposals(source: ProposalSource | StoredProposals | None, sample: Sample, 
     return source.propose(sample.image, category)
 
 
+def stored_proposals(plan: ScorePlan, folder: Path) -> StoredProposals:
+    """Return all that was proposed for the images of a run, whatever thresholds it passes.
+
+    Raises:
+        InputError: the folder of the run holds no proposals.
+        ModelError: the folder that the plan names is gone.
+    """
+    observer = plan.observer
+    if isinstance(observer, str) and parse_specification(observer, PROPOSERS).kind == "proposals":
+        observer = load_proposer(observer)
+    if isinstance(observer, StoredProposals):
+        return observer
+    if not (folder / PROPOSALS).is_dir():
+        raise InputError(
+            f"{folder / PROPOSALS} is gone, and with it what the observer proposed; delete {folder / PARTS} too and "
+            "give the same command again to make both anew."
+        )
+    return SavedProposals(folder / PROPOSALS)
+
+
 def read_rows(plan: ScorePlan, folder: Path) -> list[dict[str, Any]]:
     """Return the rows of all images that were scored, in the order of their keys; see `ROW_SCHEMA`.
 
@@ -484,10 +537,7 @@ def finish_scoring(plan: ScorePlan, folder: Path, failures: Sequence[tuple[str, 
         return (*((row[name] is None, row[name] or 0.0) for name in plan.scores), row["image"])
 
     rows.sort(key=place)
-    stored: StoredProposals | None = None
-    if SEAMCAM in plan.scores:
-        source = load_proposer(plan.observer) if isinstance(plan.observer, str) else plan.observer
-        stored = source if isinstance(source, StoredProposals) else SavedProposals(folder / PROPOSALS)
+    stored = stored_proposals(plan, folder) if SEAMCAM in plan.scores else None
     make_score_pictures(folder, plan.dataset, rows, stored, on_size_mismatch=plan.on_size_mismatch)
     summary = {
         "schema": SUMMARY_SCHEMA,

@@ -21,9 +21,11 @@ import pyarrow.parquet as pq
 
 from ..datasets.folder import counted, examples
 from ..detection_results import DETECTION_RUN_SCHEMA, DETECTION_SCHEMA, DetectionRun
-from ..errors import InputError
+from ..errors import CrypsisError, InputError
+from ..models.saved_proposals import SavedProposals
 from ..results import PARTS, RECORD_SCHEMA, RUN_SCHEMA, read_run
 from .measure import MEASURE_SCHEMA, STRENGTH_SCHEMA
+from .score import PROPOSALS, ROW_SCHEMA, SCORE_SCHEMA, SCORES, SEAMCAM
 
 __all__ = ["VerifyReport", "verify_run"]
 
@@ -37,7 +39,7 @@ class VerifyReport:
 
     Attributes:
         path: the run folder.
-        kind: `segmentation`, `detection` or `measurement`.
+        kind: `segmentation`, `detection`, `measurement` or `camouflage`.
         images: planned.
         done: images in parts that are sound.
         parts: number of part files.
@@ -123,19 +125,20 @@ class _Sound:
 
 @dataclass(frozen=True)
 class _Kind:
-    """One kind of run folder."""
+    """One kind of run folder; `files` looks at what lies beside the parts and belongs to the rows of one."""
 
     name: str
     columns: pa.Schema
     check: Callable[[Mapping[str, Any], pa.Table], _Sound]
+    files: Callable[[Path, Mapping[str, Any], pa.Table], None] | None = None
 
 
 def verify_run(path: Path) -> VerifyReport:
     """Read all parts of a run folder of any kind, and compare them with its plan.
 
     Each part must be readable, have the columns of this version, and hold every condition × model (× metric) of its
-    images once and nothing else; images must occur in one part, and be those of the plan. Memory does not grow with
-    the run.
+    images once and nothing else; images must occur in one part, and be those of the plan. A run of scores has one row
+    an image, whose numbers must fit each other and the proposals that were stored. Memory does not grow with the run.
 
     Args:
         path: the folder.
@@ -151,7 +154,10 @@ def verify_run(path: Path) -> VerifyReport:
     try:
         images, keys_sha256 = int(plan["dataset"]["images"]), plan["dataset"].get("keys_sha256")
         check = partial(kind.check, plan)
-        check(kind.columns.empty_table())  # a damaged plan is known before any part is read
+        nothing = kind.columns.empty_table()  # a damaged plan is known before any part is read
+        check(nothing)
+        if kind.files:
+            kind.files(path, plan, nothing)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{path / 'run.json'}: the plan in it is damaged ({error!r}).") from error
     files = sorted(file for file in (path / PARTS).glob("*") if not _is_leftover(file))
@@ -180,11 +186,14 @@ def verify_run(path: Path) -> VerifyReport:
         faults += _gap(path, following, first)
         following = final + 1
         try:
-            found = check(_read(data, kind.columns))
+            table = _read(data, kind.columns)
+            found = check(table)
             if len(found.keys) != final + 1 - first:
                 raise _Fault(f"holds {counted(len(found.keys), 'image')} in place of {final + 1 - first}")
             if last and found.keys[0] <= last:
                 raise _Fault(f"{found.keys[0]!r} should come before {last!r} of the part before it, or is in both")
+            if kind.files:
+                kind.files(path, plan, table)
         except _Fault as fault:
             faults.append(f"{file}: {fault}; delete it and give the command of the run again to make it anew.")
             continue
@@ -273,6 +282,78 @@ def _check_strengths(plan: Mapping[str, Any], table: pa.Table) -> _Sound:
     return _Sound(sorted(read | unread.keys()), len(table), _failures(table), sound, len(unread))
 
 
+def _check_scores(plan: Mapping[str, Any], table: pa.Table) -> _Sound:
+    """Check the rows of a run of scores: image by image, numbers that fit each other."""
+    cells: Counter[tuple[Any, ...]] = Counter((image,) for image in table["image"].to_pylist())
+    keys = sorted({image for (image,) in cells})
+    _refuse(cells, set(cells))
+    failed = _failures(table)
+    planned, top_k = list(plan["scores"]), int(plan["seamcam"]["top_k"]) if SEAMCAM in plan["scores"] else 0
+    for row in table.to_pylist():
+        if wrong := _wrong_score(row, planned, top_k):
+            raise _Fault(f"the row of {row['image']!r} {wrong}")
+    return _Sound(keys, len(table), failed, {}, 0)
+
+
+def _wrong_score(row: Mapping[str, Any], planned: list[str], top_k: int) -> str | None:
+    """Return what is wrong with a row of scores."""
+    if row["status"] == "failed":
+        held = [name for name in SCORES if row[name] is not None]
+        if held:
+            return f"says that it failed, and holds {examples(held)}"
+        return None if row["error"] else "says that it failed, and not why"
+    missing = [
+        name for name in ("image_digest", "mask_digest", "height", "width", "object_pixels") if row[name] is None
+    ]
+    if missing:
+        return f"lacks {examples(missing)}"
+    reasons = dict(row["reasons"] or ())
+    for name in SCORES:
+        value = row[name]
+        if value is None and name in planned and (name == SEAMCAM or name not in reasons):
+            return f"lacks {name}, and a reason for that"
+        if value is not None and (name not in planned or not 0 <= value <= 1):
+            return f"holds {name} = {value}, which is not {'in [0, 1]' if name in planned else 'planned'}"
+    return _wrong_seamcam(row, top_k) if SEAMCAM in planned else None
+
+
+def _wrong_seamcam(row: Mapping[str, Any], top_k: int) -> str | None:
+    """Return how SeamCam's columns do not fit each other."""
+    columns = ("alpha", "beta", "passed", "kept", "best", "gains", "by_top_k")
+    if missing := [name for name in columns if row[name] is None]:
+        return f"lacks {examples(missing)}"
+    count, kept, by_top_k = len(row["alpha"]), row["kept"], row["by_top_k"]
+    fits = (
+        len(row["beta"]) == count
+        and (row["boxes"] is None or len(row["boxes"]) == count)
+        and len(kept) == len(set(kept)) == len(row["gains"]) == min(row["passed"], top_k)
+        and set(row["best"]) <= set(kept) <= set(range(count))
+        and len(by_top_k) == top_k
+        and by_top_k == sorted(by_top_k)
+        and row[SEAMCAM] == 1.0 - by_top_k[-1]
+    )
+    return None if fits else "holds columns of SeamCam that do not fit each other"
+
+
+def _check_proposals(path: Path, plan: Mapping[str, Any], table: pa.Table) -> None:
+    """Check the proposals that a part was scored from, where the run made them itself."""
+    if SEAMCAM not in plan["scores"] or plan["observer"].get("observer") == "proposals" or not len(table):
+        return
+    if not (path / PROPOSALS).is_dir():
+        raise _Fault(f"what was proposed for its images is gone ({path / PROPOSALS} is no folder)")
+    stored = SavedProposals(path / PROPOSALS)
+    for row in table.select(["image", "status", "height", "width", "alpha", "beta"]).to_pylist():
+        if row["status"] != "ok":
+            continue
+        try:
+            found = stored.load(row["image"], (row["height"], row["width"]))
+        except CrypsisError as error:
+            reason = str(error).removesuffix(".")
+            raise _Fault(f"what was proposed for {row['image']!r} cannot be used ({reason})") from error
+        if found.alpha.tolist() != row["alpha"] or found.beta.tolist() != row["beta"]:
+            raise _Fault(f"what was proposed for {row['image']!r} is not what its row was scored from")
+
+
 def _refuse(cells: Counter[tuple[Any, ...]], wanted: set[tuple[Any, ...]]) -> None:
     """Raise `_Fault` unless every wanted cell occurs once, and no other."""
     if not cells.keys() <= wanted:
@@ -336,4 +417,5 @@ _KINDS = {
     RUN_SCHEMA: _Kind("segmentation", RECORD_SCHEMA, partial(_check_rows, _all_levels)),
     DETECTION_RUN_SCHEMA: _Kind("detection", DETECTION_SCHEMA, partial(_check_rows, _some_levels)),
     MEASURE_SCHEMA: _Kind("measurement", STRENGTH_SCHEMA, _check_strengths),
+    SCORE_SCHEMA: _Kind("camouflage", ROW_SCHEMA, _check_scores, _check_proposals),
 }

@@ -18,24 +18,22 @@ from ..types import Mask
 from .agreement import Judgments, TieRule, credit_of
 from .seamcam import Proposals, seamcam_score, select_proposals
 
-__all__ = ["ThresholdSweep", "sweep_scores", "threshold_sweep"]
+__all__ = ["ThresholdChoice", "ThresholdSweep", "sweep_scores", "threshold_sweep"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ThresholdSweep:
-    """Agreement with people by thresholds, and what to evaluate the best of them on.
+class ThresholdChoice:
+    """Agreement with people by thresholds, on the pairs that were tuned on, and the thresholds chosen by it.
 
     Attributes:
         tau_alphas: ascending.
         tau_betas: ascending.
-        accuracy: float64 [tau_alphas, tau_betas, K], K = 1, 2, …, on the tuning pairs; NaN where no pair counts. The
-            heat map is `accuracy[:, :, -1]`, the elbow plot the row of the thresholds chosen.
+        accuracy: float64 [tau_alphas, tau_betas, K], K = 1, 2, …, on the tuning pairs. The heat map is
+            `accuracy[:, :, -1]`, the elbow plot the row of the thresholds chosen.
         tuning: the pairs that were tuned on, (first, second) by name.
         tau_alpha: the best at the largest K; of equally good ones the lowest, τα before τβ.
         tau_beta: likewise.
         top_k: the smallest with which these thresholds come within `slack` of their best.
-        evaluation: all other pairs.
-        shared: how many of these show an image that a tuning pair shows too.
     """
 
     tau_alphas: tuple[float, ...]
@@ -45,6 +43,18 @@ class ThresholdSweep:
     tau_alpha: float
     tau_beta: float
     top_k: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ThresholdSweep(ThresholdChoice):
+    """The same, with what to evaluate the thresholds on.
+
+    Attributes:
+        evaluation: all other pairs.
+        shared: how many pairs outside of the tuning ones have a majority, scores and an image that a tuning pair
+            shows too; they are in `evaluation` unless they were to be left out.
+    """
+
     evaluation: Judgments
     shared: int
 
@@ -109,7 +119,8 @@ def threshold_sweep(
         tau_betas: their second.
         pairs: how many to tune on, at least 1; at least one must be left to evaluate.
         seed: of the draw among the pairs with a majority and scores.
-        ties: what a pair with two equal scores counts, as in `crypsis.camouflage.agreement.agreement`.
+        ties: what a pair with two equal scores counts, `half` or `wrong`. Were such pairs left out, thresholds under
+            which hardly a pair is decided would win by the few that are.
         slack: how much agreement a smaller K may cost, at least 0.
         disjoint_images: whether pairs that share an image with the tuning pairs are left out of the evaluation too.
 
@@ -126,6 +137,8 @@ def threshold_sweep(
             f"Scores of a sweep over {grid[0]} τα and {grid[1]} τβ have the shape ({grid[0]}, {grid[1]}, K), one for "
             f"all images; got {', '.join(map(str, sorted(shapes))) or 'no scores'}."
         )
+    if ties not in ("half", "wrong"):
+        raise InputError(f"A search counts pairs with equal scores as half or wrong; got {ties!r}.")
     usable = [
         i
         for i, pair in enumerate(judgments.pairs)
@@ -139,21 +152,22 @@ def threshold_sweep(
     drawn = np.sort(rng_for(seed, "", "threshold-sweep").choice(np.array(usable), pairs, replace=False))
     tuning = [judgments.pairs[i] for i in drawn]
     signs = np.sign([scores[pair.first] - scores[pair.second] for pair in tuning])
-    credit, counted = credit_of(judgments.harder[drawn][:, None, None, None], signs, ties)
-    number = counted.sum(axis=0)
-    accuracy = np.where(number > 0, (credit * counted).sum(axis=0) / np.maximum(number, 1), np.nan)
-    if np.isnan(accuracy[:, :, -1]).all():
-        raise InputError(f"All {pairs} tuning pairs have equal scores at every threshold; draw more or count ties.")
-    i, j = divmod(int(np.nanargmax(accuracy[:, :, -1])), len(tau_betas))
-    by_k = accuracy[i, j]
-    top_k = int(np.flatnonzero(by_k >= np.nanmax(by_k) - slack)[0]) + 1
+    accuracy = credit_of(judgments.harder[drawn][:, None, None, None], signs, ties)[0].mean(axis=0)
+    i, j = divmod(int(accuracy[:, :, -1].argmax()), len(tau_betas))
+    top_k = int(np.flatnonzero(accuracy[i, j] >= accuracy[i, j].max() - slack)[0]) + 1
 
     seen = {name for pair in tuning for name in (pair.first, pair.second)}
     keep = np.ones(len(judgments.pairs), bool)
     keep[drawn] = False
-    shares = np.array([pair.first in seen or pair.second in seen for pair in judgments.pairs])
+    shares = np.array([pair.first in seen or pair.second in seen for pair in judgments.pairs]) & keep
+    shared = sum(1 for i in usable if shares[i])
     if disjoint_images:
         keep &= ~shares
+        if shared == len(usable) - pairs:
+            raise InputError(
+                f"Every pair shares an image with one of the {pairs} tuning pairs, so that none is left to evaluate; "
+                "tune on fewer, or let the pairs share images."
+            )
     return ThresholdSweep(
         tuple(tau_alphas),
         tuple(tau_betas),
@@ -163,5 +177,5 @@ def threshold_sweep(
         float(tau_betas[j]),
         top_k,
         judgments.subset(keep),
-        int(np.count_nonzero(shares & keep)),
+        shared,
     )

@@ -24,11 +24,13 @@ class ScoreTable:
         scores: name → image → number, higher being better hidden; an image without a number is left out.
         species: image → species, where a column says so.
         ignored: columns that are not scores.
+        images: all that are listed.
     """
 
     scores: Mapping[str, Mapping[str, float]]
     species: Mapping[str, str]
     ignored: tuple[str, ...]
+    images: tuple[str, ...]
 
 
 def read_votes(path: Path) -> tuple[Vote, ...]:
@@ -79,11 +81,14 @@ def read_scores(path: Path, names: Iterable[str] | None = None) -> ScoreTable:
         names: which columns are scores; None for all whose every value is a number or empty, and at least one a number.
 
     Raises:
-        DatasetError: not readable, a column or image missing, an image listed twice, or a value that is no number.
+        DatasetError: not readable, no image, a column or name missing, an image listed twice, or a value that is no
+            number.
         UnknownNameError: no column of that name.
     """
     lines = list(_lines(path, ("image",)))
-    columns = [name for name in (lines[0][1] if lines else ()) if name not in ("image", "species")]
+    if not lines:
+        raise DatasetError(f"{path}: lists no image below its header.")
+    columns = [name for name in lines[0][1] if name not in ("image", "species")]
     wanted = list(names) if names is not None else None
     for name in wanted or ():
         if name not in columns:
@@ -112,6 +117,7 @@ def read_scores(path: Path, names: Iterable[str] | None = None) -> ScoreTable:
         scores,
         {image: species for image, species in images.items() if species},
         tuple(name for name in columns if name not in scores),
+        tuple(images),
     )
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..datasets.masks import Item
     from ..types import Image
 
-__all__ = ["agree", "build"]
+__all__ = ["agree", "build", "read_all_votes"]
 
 _HIDDEN_FROM = 0.85
 """Blending of the demo set's animals from which they may stand beside an obvious one."""
@@ -78,7 +78,9 @@ def agree(
     table = read_scores(scores, read_names(score) or None)
     if table.ignored and not score:
         say(f"Not scores, ignored: {', '.join(table.ignored)}.", quiet=quiet)
-    judgments = judge(_read_votes(votes), minimum_votes=minimum_votes, catch_share=catch_share, species=table.species)
+    judgments = judge(
+        read_all_votes(votes), minimum_votes=minimum_votes, catch_share=catch_share, species=table.species
+    )
     found = {
         name: agreement(judgments, values, ties=rule, level=level, samples=samples, seed=seed)
         for name, values in table.scores.items()
@@ -98,7 +100,7 @@ def agree(
         print("\n".join(getattr(one, style.value)() for one in agreement_tables(findings)), end="")
 
 
-def _read_votes(path: Path) -> list[Vote]:
+def read_all_votes(path: Path) -> list[Vote]:
     """Read a file of votes, or all of a folder's."""
     from ..camouflage.vote_files import read_votes
 

@@ -6,13 +6,14 @@ from typing import Annotated
 
 import typer
 
-from . import agreement, camouflage, degradations, detection, masks, runs, strength, training, weights
+from . import agreement, camouflage, curriculum, degradations, detection, masks, runs, strength, training, weights
 from .shell import PANELS, app
 
 __all__ = [
     "agreement",
     "app",
     "camouflage",
+    "curriculum",
     "degradations",
     "detection",
     "masks",

@@ -16,6 +16,7 @@ from .shell import (
     PROCESSORS,
     RUNS,
     Json,
+    Limit,
     Quiet,
     Runs,
     TableFormat,
@@ -27,10 +28,31 @@ from .shell import (
 )
 
 if TYPE_CHECKING:
+    from ..report.camouflage_results import CamouflageScores
+    from ..report.comparison import Comparison
+    from ..report.detection_comparison import DetectionComparison
     from ..report.tables import Table
     from ..types import Condition
 
 Run = Annotated[Path, typer.Argument(help="A run folder.", metavar="RUN")]
+
+ScoreFile = Annotated[
+    Path | None,
+    typer.Option("--camouflage", help="Scores of the images: results by camouflage. A CSV, or a run of crypsis score."),
+]
+Score = Annotated[
+    str | None, typer.Option(help="With --camouflage: which column.", show_default="the first one of scores")
+]
+Groups = Annotated[
+    int | None, typer.Option(help="With --camouflage: in how many groups to divide the images.", show_default="4")
+]
+SeenFrom = Annotated[
+    float | None,
+    typer.Option(
+        help="With --camouflage: the score below which a model counts as blind.",
+        show_default="half of its clean score on the easiest group",
+    ),
+]
 
 _MASKS, _DETECTIONS, _MEASUREMENT = "a run of segmenters", "a run of detectors", "a measurement of strength"
 _SCORES = "a run of camouflage scores"
@@ -84,16 +106,18 @@ _Made = tuple[Callable[[], Sequence[Any]], Callable[[], str], "Callable[[str, bo
 
 def _of_masks(runs: Sequence[Path]) -> _Made:
     from ..report.comparison import compare_runs
-    from ..report.tables import long_csv, run_tables
+    from ..report.differences import difference_table
+    from ..report.tables import build_tables, long_csv
     from ..results import RunFolder
 
     folders = [RunFolder.open(path) for path in runs]
-    return (
-        lambda: compare_runs(folders).summaries,
-        lambda: long_csv(folders),
-        lambda metric, intervals: run_tables(folders, metric=metric, intervals=intervals),
-        "dice",
-    )
+
+    def make_tables(metric: str, intervals: bool) -> list[Table]:
+        comparison = compare_runs(folders)
+        difference = difference_table(comparison, metric) if intervals else None
+        return [*build_tables(comparison, metric=metric, intervals=intervals), *([difference] if difference else [])]
+
+    return lambda: compare_runs(folders).summaries, lambda: long_csv(folders), make_tables, "dice"
 
 
 def _of_detections(runs: Sequence[Path]) -> _Made:
@@ -133,13 +157,77 @@ def tables(
         bool,
         typer.Option("--paper", help="Beside what the COD10K-C paper prints; for runs over all of COD10K's test set."),
     ] = False,
+    camouflage: ScoreFile = None,
+    score: Score = None,
+    groups: Groups = None,
+    seen_from: SeenFrom = None,
     as_json: Json = False,
 ) -> None:
-    """Print the tables of one run, or of several side by side; CSV is one long table of every number."""
+    """Print the tables of one run, or of several side by side; CSV is one long table of every number.
+
+    With --camouflage, those by camouflage: where do the models stop seeing?
+    """
+    scores = _read_scores(camouflage, score, groups, seen_from)
+    if paper and scores is not None:
+        raise InputError("--paper and --camouflage print different tables; give one of them.")
+    if scores is not None:
+        _print_by_camouflage(runs, scores, style.value, metric, intervals=intervals, as_json=as_json)
+        return
     if paper:
         _print_paper(runs, style.value, metric, intervals=intervals, as_json=as_json)
         return
     print_tables(runs, style.value, metric=metric, intervals=intervals, as_json=as_json)
+
+
+def _read_scores(
+    path: Path | None, score: str | None, groups: int | None, seen_from: float | None
+) -> CamouflageScores | None:
+    """Return scores of camouflage, if a file of them was given."""
+    if path is None:
+        for option, value in (("--score", score), ("--groups", groups), ("--seen-from", seen_from)):
+            if value is not None:
+                raise InputError(f"{option} is for --camouflage; name a file of scores as well.")
+        return None
+    from ..report.camouflage_results import read_camouflage
+
+    return read_camouflage(path, score, groups=4 if groups is None else groups, seen_from=seen_from)
+
+
+def _print_by_camouflage(
+    runs: Sequence[Path],
+    scores: CamouflageScores,
+    style: str,
+    metric: str | None,
+    *,
+    intervals: bool,
+    as_json: bool,
+) -> None:
+    """Print the results of runs by camouflage."""
+    from ..report.camouflage_results import detections_by_camouflage, masks_by_camouflage
+    from ..report.camouflage_tables import camouflage_csv, camouflage_document, camouflage_tables
+
+    kind = _kind(runs)
+    comparison: Comparison | DetectionComparison
+    if kind == _DETECTIONS:
+        from ..detection_results import DetectionRun
+        from ..report.detection_comparison import compare_detections
+
+        comparison = compare_detections([DetectionRun.open(path) for path in runs])
+        found = detections_by_camouflage(comparison, scores, metric or "ap")
+    elif kind == _MASKS:
+        from ..report.comparison import compare_runs
+        from ..results import RunFolder
+
+        comparison = compare_runs([RunFolder.open(path) for path in runs])
+        found = masks_by_camouflage(comparison, scores, metric or "dice")
+    else:
+        raise InputError(f"{runs[0]} is {kind}; --camouflage is for runs of segmenters and of detectors.")
+    if as_json:
+        print(json.dumps(camouflage_document(found), indent=1, ensure_ascii=False))
+    elif style == "csv":
+        print(camouflage_csv(comparison, found), end="")
+    else:
+        print(_texts(camouflage_tables(comparison, found, intervals=intervals), style))
 
 
 def _print_paper(runs: Sequence[Path], style: str, metric: str | None, *, intervals: bool, as_json: bool) -> None:
@@ -162,13 +250,23 @@ def _print_paper(runs: Sequence[Path], style: str, metric: str | None, *, interv
 def report(
     runs: Runs,
     out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file to write.")] = Path("report.html"),
+    camouflage: ScoreFile = None,
+    score: Score = None,
+    groups: Groups = None,
+    seen_from: SeenFrom = None,
     quiet: Quiet = False,
 ) -> None:
-    """Write one self-contained HTML page about one or several runs, or one measurement of strength or of camouflage."""
+    """Write one self-contained HTML page about one or several runs, or one measurement of strength or of camouflage.
+
+    With --camouflage, also by camouflage: where do the models stop seeing?
+    """
     from ..io import write_atomic
 
     kind = _kind(runs)
+    scores = _read_scores(camouflage, score, groups, seen_from)
     if kind in (_MEASUREMENT, _SCORES):
+        if scores is not None:
+            raise InputError(f"{runs[0]} is {kind}; --camouflage is for runs of segmenters and of detectors.")
         from ..report.score_page import build_score_report
         from ..report.strength_page import build_strength_report
 
@@ -179,12 +277,12 @@ def report(
         from ..detection_results import DetectionRun
         from ..report.detection_page import build_detection_report
 
-        page = build_detection_report([DetectionRun.open(path) for path in runs])
+        page = build_detection_report([DetectionRun.open(path) for path in runs], camouflage=scores)
     else:
         from ..report.page import build_report
         from ..results import RunFolder
 
-        page = build_report([RunFolder.open(path) for path in runs])
+        page = build_report([RunFolder.open(path) for path in runs], camouflage=scores)
     write_atomic(out, page.encode())
     say(f"Open {out}", quiet=quiet)
 
@@ -311,14 +409,16 @@ def doctor(as_json: Json = False) -> None:
 @command(app, "demo", BENCHMARKS)
 def demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="The run folder.")] = Path("runs/demo"),
-    detection: Annotated[bool, typer.Option("--detection", help="A detector instead of a segmenter.")] = False,
+    detection: Annotated[bool, typer.Option("--detection", help="A detector instead of segmenters.")] = False,
+    limit: Limit = None,
     workers: Workers = PROCESSORS,
     quiet: Quiet = False,
 ) -> int:
     """Run a benchmark on the 48 images that come with Crypsis: COD10K-C, or with --detection COCO-Degradation.
 
-    The segmenter is classical and built in. The detector is NanoDet-g, whose weights come along; it looks for animals,
-    of whatever kind, under a few degradations of each family.
+    The segmenters are RobustCODLite, its ablation that never saw a degraded image, and a classical one as the floor.
+    The detector is NanoDet-g, which looks for animals, of whatever kind, under a few degradations of each family. All
+    weights come along.
     """
     from ..bench.work import Labor
 
@@ -326,8 +426,9 @@ def demo(
         from ..bench.detection_plan import plan_demo
         from .detection import detect
 
-        return detect(plan_demo(), out, Labor(workers), quiet=quiet)
+        return detect(plan_demo(limit), out, Labor(workers), quiet=quiet)
     from ..bench.plan import plan_cod10k_c
     from .masks import segment
 
-    return segment(plan_cod10k_c("demo", ["saliency"]), out, Labor(workers), quiet=quiet)
+    models = ["robust-cod-lite", "robust-cod-lite:no-augmentation", "saliency"]
+    return segment(plan_cod10k_c("demo", models, limit=limit), out, Labor(workers), quiet=quiet)

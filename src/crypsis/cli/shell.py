@@ -196,6 +196,7 @@ Truth = Annotated[
     str, typer.Option(help="published: labels stay; aligned: they move along where content moves (recorded).")
 ]
 Runs = Annotated[list[Path], typer.Argument(help="Run folders.", metavar="RUN...")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Only this many images, for a trial (recorded).")]
 Images = Annotated[str, typer.Option("--data", help="'demo', a folder of images, or a data set with masks.")]
 
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from ..errors import DatasetError
 from ..io import IMAGE_SUFFIXES, MAX_PIXELS
+from ..run_lengths import pack_counts, unpack_counts
 from ..types import Mask
 from .folder import counted, examples, file_key, missing_path
 
@@ -262,7 +263,10 @@ def decode_rle(segmentation: Mapping[str, Any], height: int, width: int) -> Mask
 def _counts(segmentation: Mapping[str, Any], height: int, width: int) -> list[int]:
     counts = segmentation.get("counts")
     if isinstance(counts, str):
-        counts = _unpack(counts)
+        try:
+            counts = unpack_counts(counts)
+        except ValueError as error:
+            raise DatasetError(f"{error}.") from None
     if segmentation.get("size") != [height, width]:
         raise DatasetError(f"run lengths of size {segmentation.get('size')!r} in an image of {[height, width]}.")
     if (
@@ -323,37 +327,4 @@ def encode_rle(mask: Mask, *, compressed: bool) -> dict[str, Any]:
     counts = [int(high - low) for low, high in pairwise(edges)]
     if flat[0]:
         counts.insert(0, 0)
-    return {"size": list(mask.shape), "counts": _pack(counts) if compressed else counts}
-
-
-def _pack(counts: Sequence[int]) -> str:
-    """Write each count, from the fourth on as its difference to the one two before, in digits of five bits."""
-    text = []
-    for index, count in enumerate(counts):
-        value = count - counts[index - 2] if index > 2 else count
-        while True:
-            digit = value & 31
-            value >>= 5
-            last = value == (-1 if digit & 16 else 0)
-            text.append(chr(48 + (digit if last else digit | 32)))
-            if last:
-                break
-    return "".join(text)
-
-
-def _unpack(text: str) -> list[int]:
-    """Undo `_pack`."""
-    counts: list[int] = []
-    value = shift = 0
-    for character in text:
-        digit = ord(character) - 48
-        if not 0 <= digit < 64 or shift > 60:
-            raise DatasetError("run lengths in text that is not COCO's.")
-        value |= (digit & 31) << shift
-        shift += 5
-        if not digit & 32:
-            if digit & 16:
-                value -= 1 << shift
-            counts.append(value + counts[-2] if len(counts) > 2 else value)
-            value = shift = 0
-    return counts
+    return {"size": list(mask.shape), "counts": pack_counts(counts) if compressed else counts}

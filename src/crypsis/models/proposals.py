@@ -10,13 +10,23 @@ import importlib
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Protocol, cast, runtime_checkable
 
 from ..errors import InputError
 from ..types import Image, Proposals
 from .segmenter import Description, parse_specification
 
-__all__ = ["ANY_ANIMAL", "PROPOSERS", "ProposalSource", "StoredProposals", "clean_category", "load_proposer"]
+__all__ = [
+    "ANY_ANIMAL",
+    "PROPOSERS",
+    "NameReader",
+    "ProposalSource",
+    "StoredProposals",
+    "clean_category",
+    "load_proposer",
+    "looked_for",
+]
 
 ANY_ANIMAL = "animal"
 """What is looked for where nobody says what is shown."""
@@ -46,6 +56,15 @@ class ProposalSource(Protocol):
         Raises:
             ModelError: the observer failed.
         """
+        ...
+
+
+@runtime_checkable
+class NameReader(Protocol):
+    """What a `ProposalSource` has besides if its text encoder takes no more than so many tokens."""
+
+    def fit_name(self, category: str) -> str:
+        """Return the name that is looked for: the category, without its last words where they do not fit."""
         ...
 
 
@@ -92,25 +111,38 @@ class _Kind(Protocol):
 PROPOSERS: dict[str, str] = {
     "embedded": "crypsis.models.embedded_observer:EmbeddedObserver",
     "proposals": "crypsis.models.saved_proposals:SavedProposals",
+    "grounding-dino": "crypsis.models.hub_observer:GROUNDING_DINO",
+    "owlv2": "crypsis.models.hub_observer:OWLV2",
+    "sam3": "crypsis.models.sam3_observer:Sam3Observer",
 }
-"""Kind → "module:Class", imported when it is asked for. The class has `from_specification`."""
+"""Kind → "module:Class", imported when it is asked for. The class, or the row, has `from_specification`."""
 
 
 def load_proposer(spec: str) -> ProposalSource | StoredProposals:
     """Load the observer that `spec` names.
 
     Args:
-        spec: `embedded[,segment=grabcut]` or `proposals:DIR`, with options behind commas; all accept `name=LABEL`.
+        spec: `embedded`, `grounding-dino[:PATH_OR_ID]`, `owlv2[:PATH_OR_ID]`, `sam3[:PATH_OR_ID]` or `proposals:DIR`,
+            with options behind commas (`embedded,segment=network`); all accept `name=LABEL`.
 
     Raises:
         UnknownNameError: an unknown kind or option; the nearest is suggested.
         ModelError: a wrong value, or a file or folder that cannot be used.
         MissingDependencyError: a package or file that the observer needs is missing.
     """
-    parsed = parse_specification(spec, PROPOSERS)
+    parsed = parse_specification(spec, PROPOSERS, what="observer", hint=_hint)
     module, _, attribute = PROPOSERS[parsed.kind].partition(":")
     kind = cast("type[_Kind]", getattr(importlib.import_module(module), attribute))
     return kind.from_specification(parsed.target, parsed.options, parsed.name)
+
+
+def looked_for(source: object, category: str) -> str:
+    """Return the name that an observer looks for when it is given a category; see `NameReader`."""
+    return source.fit_name(category) if isinstance(source, NameReader) else category
+
+
+def _hint(head: str) -> str:
+    return f"For a folder of saved proposals write proposals:{head}" if Path(head).is_dir() else ""
 
 
 def clean_category(name: str, *, longest: int = 60) -> str:

@@ -1,6 +1,8 @@
 """`robust-cod-lite[:PATH]`: RobustCODLite as a segmenter, from an export (`.onnx`) or a checkpoint (`.safetensors`).
 
-Images are brought to the size the network was trained at, whatever their proportions, and both maps back.
+Without a path, the network that comes with the package; `robust-cod-lite:no-augmentation` is its ablation, trained on
+clean images only. Images are brought to the size the network was trained at, whatever their proportions, and both maps
+back.
 """
 
 from __future__ import annotations
@@ -21,10 +23,13 @@ from .options import Reader, one_of, positive_integer, read_options
 from .resizing import resize_image, resize_map
 from .segmenter import Description
 
-__all__ = ["MEAN", "OUTPUTS", "STD", "WEIGHTS", "RobustCodLiteSegmenter"]
+__all__ = ["ABLATIONS", "MEAN", "OUTPUTS", "STD", "WEIGHTS", "RobustCodLiteSegmenter"]
 
-WEIGHTS = Path(__file__).parents[1] / "data" / "robust_cod_lite" / "robust_cod_lite.onnx"
+_SHIPPED = Path(__file__).parents[1] / "data" / "robust_cod_lite"
+WEIGHTS = _SHIPPED / "robust_cod_lite.onnx"
 """The network that comes with the package."""
+ABLATIONS = {"no-augmentation": _SHIPPED / "robust_cod_lite_no_augmentation.onnx"}
+"""Others that do, by the name that stands for their path."""
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 """ImageNet's, of RGB in [0, 1]: a network is fed (image / 255 - MEAN) / STD."""
@@ -75,15 +80,19 @@ class RobustCodLiteSegmenter:
             ModelError: the file is missing, unusable, or of another network.
             MissingDependencyError: the package's network is missing, a checkpoint needs torch, or there is no GPU.
         """
-        if path is None and not WEIGHTS.is_file():
+        shipped = (WEIGHTS, *ABLATIONS.values())
+        path = path or WEIGHTS
+        if path in shipped and not path.is_file():
             raise MissingDependencyError(
-                f"robust-cod-lite needs its network {WEIGHTS}, which is missing; reinstall Crypsis, or give a file: "
+                f"robust-cod-lite needs its network {path}, which is missing; reinstall Crypsis, or give a file: "
                 "robust-cod-lite:PATH."
             )
-        path = path or WEIGHTS
         loaders = {".onnx": self._load_onnx, ".safetensors": self._load_checkpoint}
         if path.suffix.lower() not in loaders:
-            raise ModelError(f"{path}: robust-cod-lite takes a file that ends in {' or '.join(loaders)}.")
+            raise ModelError(
+                f"{path}: robust-cod-lite takes a file that ends in {' or '.join(loaders)}, or one of its own by name: "
+                f"{', '.join(ABLATIONS)}."
+            )
         self.name = name or path.stem
         self._device = device
         self._sha256 = sha256_of([path])
@@ -99,7 +108,9 @@ class RobustCodLiteSegmenter:
     def from_specification(cls, target: str, options: Mapping[str, str], name: str | None) -> RobustCodLiteSegmenter:
         """Load `robust-cod-lite[:PATH][,option=value…]`."""
         given = read_options("robust-cod-lite", options, _READERS)
-        return cls(Path(target) if target else None, **given, name=name or (None if target else "robust-cod-lite"))
+        if not target or target in ABLATIONS:
+            name = name or "-".join(filter(None, ("robust-cod-lite", target)))
+        return cls(ABLATIONS.get(target, Path(target)) if target else None, **given, name=name)
 
     def _load_onnx(self, path: Path) -> _Loaded:
         import onnxruntime

@@ -7,8 +7,9 @@ Of N proposals, `.npz` holds the arrays
     masks   N×H×W, bool, at the image's size
     boxes   [N, 4], x1, y1, x2, y2 in pixels; may be left out
 
-and `.json` an object with the same members as lists, each mask being COCO's run lengths, not compressed:
-`{"size": [H, W], "counts": [background, object, background, …]}`, down the columns. Nothing in a file is executed.
+and `.json` an object with the same members as lists, each mask being COCO's run lengths down the columns,
+`{"size": [H, W], "counts": [background, object, background, …]}`, or the same with `counts` as the text into which
+COCO's tools compress them. Nothing in a file is executed.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 
 from ..errors import CrypsisError, ModelError
 from ..io import read_file, write_atomic
+from ..run_lengths import unpack_counts
 from ..types import Mask, Proposals
 from .options import read_options
 from .predictions import listing_sha256, refuse_escape
@@ -156,6 +158,8 @@ def _read_json(path: Path, shape: tuple[int, int]) -> dict[str, NDArray[Any]]:
                 found[name] = np.array(masks, np.bool_).reshape(len(masks), *shape)
             else:
                 found[name] = np.array(values, np.float64).reshape((len(values), 4) if name == "boxes" else -1)
+        except CrypsisError:
+            raise
         except (ValueError, TypeError, OverflowError) as error:
             raise ModelError(f"{path}: {name} cannot be read ({error}).") from error
     _check_members(found)
@@ -175,12 +179,14 @@ def _check_shape(name: str, held: tuple[int, ...], shape: tuple[int, int]) -> No
 
 
 def _decode(mask: object, shape: tuple[int, int]) -> Mask:
-    """Return the mask of COCO's uncompressed run lengths."""
+    """Return the mask of COCO's run lengths, a list of numbers or the compressed text."""
     size, counts = (mask.get("size"), mask.get("counts")) if isinstance(mask, Mapping) else (None, None)
     if size != list(shape):
         raise ModelError(f"a mask has size {size}; the image has {list(shape)} (height, width).")
+    if isinstance(counts, str):
+        counts = unpack_counts(counts)
     if not isinstance(counts, list) or not all(type(count) is int and count >= 0 for count in counts):
-        raise ModelError("counts of a mask are a list of whole numbers, run lengths that are not compressed.")
+        raise ModelError("counts of a mask are whole numbers from 0, as a list or as COCO's compressed text.")
     if sum(counts) != shape[0] * shape[1]:
         raise ModelError(f"run lengths of a mask make {sum(counts)} pixels; the image has {shape[0] * shape[1]}.")
     runs = np.repeat(np.arange(len(counts)) % 2 == 1, counts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeAlias, cast, runtime_checkable
@@ -114,7 +114,13 @@ class Specification:
     name: str | None
 
 
-def parse_specification(spec: str, kinds: Mapping[str, str] = MODELS) -> Specification:
+def parse_specification(
+    spec: str,
+    kinds: Mapping[str, str] = MODELS,
+    *,
+    what: str = "kind of model",
+    hint: Callable[[str], str] | None = None,
+) -> Specification:
     r"""Take `kind[:target][,option=value…]` apart.
 
     Options are split off from the right, at commas whose piece looks like `word=`; a target may therefore hold
@@ -123,9 +129,11 @@ def parse_specification(spec: str, kinds: Mapping[str, str] = MODELS) -> Specifi
     Args:
         spec: as the user wrote it.
         kinds: the kinds there are.
+        what: what they are kinds of, for the message that there is no such one.
+        hint: advice for that message, by what stands before the options; for models if None.
 
     Raises:
-        UnknownNameError: there is no such kind of model.
+        UnknownNameError: there is no such kind.
         ModelError: an option is given twice, or `name=` is empty.
     """
     pieces = spec.strip().split(",")
@@ -137,7 +145,7 @@ def parse_specification(spec: str, kinds: Mapping[str, str] = MODELS) -> Specifi
         options[option] = value
     kind, _, target = ",".join(pieces).partition(":")
     if kind not in kinds:
-        raise UnknownNameError.among("kind of model", kind, kinds, _hint(",".join(pieces)))
+        raise UnknownNameError.among(what, kind, kinds, (hint or _hint)(",".join(pieces)))
     name = options.pop("name", None)
     if name is not None and not (name and name.isprintable()):
         raise ModelError(f"Model {spec!r}: name= needs a printable label.")

@@ -10,15 +10,15 @@ variants without (`transformers:facebook/detr-resnet-50,revision=no_timm`).
 
 from __future__ import annotations
 
-import contextlib
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import CrypsisError, MissingDependencyError, ModelError
+from ..errors import ModelError
 from ..types import Detections, Image
 from .foreign import batches, import_extra, on_device, one_thread, sha256_of, to_detections, told
+from .hub import Pretrained
 from .options import Reader, one_of, positive_integer, read_options, share
 from .segmenter import Description
 
@@ -66,8 +66,7 @@ class TransformersDetector:
         transformers = import_extra("transformers", "transformers")
         local = Path(model).is_dir()
         folder = _local(model, revision) if local else _fetch(model, revision)
-        with _quiet(transformers):
-            self._processor, self._network = _load(transformers, model, folder)
+        self._processor, self._network = _load(transformers, model, folder)
         if not hasattr(self._processor, "post_process_object_detection"):
             raise ModelError(f"{model}: {type(self._processor).__name__} does not tell how its output becomes boxes.")
         self._network = on_device(self._network, device)
@@ -158,45 +157,11 @@ def _fetch(model: str, revision: str | None) -> Path:
 
 def _load(transformers: Any, model: str, folder: Path) -> tuple[Any, Any]:
     """Return image processor and network."""
-    import torch
-
     if not any(folder.glob("*.safetensors")):
         raise ModelError(
             f"{model}: there are no weights in safetensors; save the model by save_pretrained of a recent transformers "
             "(other weights are pickles, which run code)."
         )
-    safe: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-    try:
-        processor = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil", **safe)
-        network, report = transformers.AutoModelForObjectDetection.from_pretrained(
-            folder, use_safetensors=True, dtype=torch.float32, output_loading_info=True, **safe
-        )
-    except CrypsisError:
-        raise
-    except ImportError as error:
-        raise MissingDependencyError(f"{model}: a package that this model needs is missing ({told(error)}).") from error
-    except Exception as error:
-        raise ModelError(f"{model}: is not a detector that transformers can load ({told(error)}).") from error
-    if missing := sorted({*report["missing_keys"], *(str(key) for key, *_ in report["mismatched_keys"])}):
-        raise ModelError(
-            f"{model}: {len(missing)} of its weights are missing or of another shape, such as {missing[0]}; "
-            "it would detect at random: give the trained detector."
-        )
-    return processor, network
-
-
-@contextlib.contextmanager
-def _quiet(transformers: Any) -> Iterator[None]:
-    """Keep progress bars, warnings and notes off the terminal: what matters of them comes as an error."""
-    logging = transformers.utils.logging
-    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.set_verbosity(verbosity)
-        if bars:
-            logging.enable_progress_bar()
+    files, what = Pretrained(model, folder), "a detector"
+    processor = files.read(transformers.AutoImageProcessor, what=what, backend="pil")
+    return processor, files.load(transformers.AutoModelForObjectDetection, what=what)

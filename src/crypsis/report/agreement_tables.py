@@ -9,10 +9,10 @@ import csv
 import io
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from ..camouflage.agreement import Agreement, Cluster, Comparison, Judgments
+from ..camouflage.agreement import Agreement, Cluster, Comparison, Judgments, as_document
 from .tables import Cell, Number, Table
 
 __all__ = ["Findings", "agreement_csv", "agreement_document", "agreement_tables"]
@@ -133,8 +133,8 @@ def _intervals(findings: Findings) -> Table:
         rows += [(label, _DRAWN[by], _percent(pair.difference, ends)) for by, ends in pair.bootstrap.items()]
     notes = (
         f"[low, high] = {findings.level:.0%} percentile interval of a bootstrap that draws pairs as if they were "
-        "independent, participants (their majorities are taken anew), or images (wide rather than narrow, where images "
-        "recur in pairs).",
+        "independent, participants (their majorities are taken anew; the interval is moved to have the mean of its "
+        "samples at the value), or images (wide rather than narrow, where images recur in pairs).",
     )
     return Table("Bootstrap intervals", ("Accuracy of", "Drawn", "Accuracy"), tuple(rows), notes)
 
@@ -227,23 +227,12 @@ def _tidy(findings: Findings) -> Iterator[tuple[Any, ...]]:
 
 def agreement_document(findings: Findings) -> dict[str, Any]:
     """Return the same for JSON: judgments, scores, comparisons; None where a number is not defined."""
-    comparisons = [
-        {"first": first, "second": second, **asdict(found)} for (first, second), found in findings.comparisons.items()
-    ]
-    document = {
+    return {
         "level": findings.level,
         "judgments": {**findings.counts, "failed": list(findings.judgments.failed)},
-        "scores": {name: asdict(found) for name, found in findings.scores.items()},
-        "comparisons": comparisons,
+        "scores": {name: as_document(found) for name, found in findings.scores.items()},
+        "comparisons": [
+            {"first": first, "second": second, **as_document(found)}
+            for (first, second), found in findings.comparisons.items()
+        ],
     }
-    cleaned: dict[str, Any] = _defined(document)
-    return cleaned
-
-
-def _defined(value: Any) -> Any:
-    """Return a document without NaN, which JSON does not know."""
-    if isinstance(value, dict):
-        return {name: _defined(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_defined(inner) for inner in value]
-    return None if isinstance(value, float) and math.isnan(value) else value

@@ -29,6 +29,9 @@ from .blocks import (
     time_list,
     watermark,
 )
+from .camouflage_results import CamouflageScores, detections_by_camouflage
+from .camouflage_section import camouflage_section
+from .camouflage_tables import camouflage_document
 from .charts import Bar, Series, bar_chart, chart_definitions, line_chart, meter, swatch, value_range
 from .comparison import ModelResult
 from .detection_charts import Frame, bundle_chart, named_chart
@@ -68,7 +71,9 @@ def is_detection(folder: Path) -> bool:
     return isinstance(content, dict) and content.get("schema") == DETECTION_RUN_SCHEMA
 
 
-def build_detection_report(runs: Sequence[DetectionRun], *, title: str | None = None) -> str:
+def build_detection_report(
+    runs: Sequence[DetectionRun], *, title: str | None = None, camouflage: CamouflageScores | None = None
+) -> str:
     """Return a self-contained HTML page about one or several detection runs.
 
     Everything is made from the run folders alone. The same folders give the same page.
@@ -76,9 +81,11 @@ def build_detection_report(runs: Sequence[DetectionRun], *, title: str | None = 
     Args:
         runs: run folders over the same images, objects, degradations, seed and rules.
         title: heading; by default the benchmark and the data set.
+        camouflage: scores of the images, to show the results by camouflage as well.
 
     Raises:
-        InputError: the runs cannot be compared, nothing was detected, or a run's pictures are not as they should be.
+        InputError: the runs cannot be compared, nothing was detected, the scores are not of these images, or a run's
+            pictures are not as they should be.
         UnknownNameError: an entry is not in this version's catalog.
     """
     comparison = compare_detections(runs)
@@ -90,6 +97,11 @@ def build_detection_report(runs: Sequence[DetectionRun], *, title: str | None = 
         ("strength", "By strength", _by_strength(comparison)),
         ("ranking", "By degradation", _ranking(comparison)),
     ]
+    data = _data(comparison)
+    if camouflage is not None:
+        by_camouflage = detections_by_camouflage(comparison, camouflage)
+        before.append(camouflage_section(comparison, by_camouflage))
+        data["camouflage"] = rounded(camouflage_document(by_camouflage))
     if len(comparison.results) > 1:
         before.append(("ranks", "Ranks", _ranks(comparison)))
     after = [("tables", "All tables", _tables(comparison)), ("made", "How it was made", _provenance(comparison))]
@@ -100,7 +112,7 @@ def build_detection_report(runs: Sequence[DetectionRun], *, title: str | None = 
             eyebrow="Crypsis robustness report",
             scope=_scope(comparison),
             sections=[*before, *pictures, *after],
-            data=_data(comparison),
+            data=data,
             before=chart_definitions() + index_definitions() + watermark(comparison.warnings(), comparison.complete),
         )
 

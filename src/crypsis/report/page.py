@@ -22,6 +22,9 @@ from .blocks import (
     table_block,
     watermark,
 )
+from .camouflage_results import CamouflageScores, masks_by_camouflage
+from .camouflage_section import camouflage_section
+from .camouflage_tables import camouflage_document
 from .charts import (
     Bar,
     ReliabilityCurve,
@@ -36,6 +39,7 @@ from .charts import (
     value_range,
 )
 from .comparison import METRIC_LABELS, Comparison, ModelResult, compare_runs, higher_is_better
+from .differences import difference_table
 from .markup import attributes, escape
 from .pictures import Strip, WorstDrop, read_pictures
 from .strength_charts import index_definitions
@@ -56,7 +60,9 @@ _VIEW_TITLES = {
 }
 
 
-def build_report(runs: Sequence[RunFolder], *, title: str | None = None) -> str:
+def build_report(
+    runs: Sequence[RunFolder], *, title: str | None = None, camouflage: CamouflageScores | None = None
+) -> str:
     """Return a self-contained HTML page about one or several runs.
 
     Everything is made from the run folders alone. The same folders give the same page.
@@ -64,9 +70,11 @@ def build_report(runs: Sequence[RunFolder], *, title: str | None = None) -> str:
     Args:
         runs: run folders over the same images, entries, seed and rules.
         title: heading; by default the benchmark and the data set.
+        camouflage: scores of the images, to show the results by camouflage as well.
 
     Raises:
-        InputError: the runs cannot be compared, nothing was scored, or a run's pictures are not as they should be.
+        InputError: the runs cannot be compared, nothing was scored, the scores are not of these images, or a run's
+            pictures are not as they should be.
     """
     comparison = compare_runs(runs)
     plan = comparison.plan
@@ -78,6 +86,11 @@ def build_report(runs: Sequence[RunFolder], *, title: str | None = None) -> str:
         ("corruption", "By corruption", _bars(comparison)),
         ("calibration", "Calibration", _reliability(comparison)),
     ]
+    data = _data(comparison)
+    if camouflage is not None:
+        by_camouflage = masks_by_camouflage(comparison, camouflage)
+        before.insert(-1, camouflage_section(comparison, by_camouflage))
+        data["camouflage"] = rounded(camouflage_document(by_camouflage))
     after = [
         ("tables", "All tables", _tables(comparison)),
         ("made", "How it was made", _provenance(comparison)),
@@ -89,7 +102,7 @@ def build_report(runs: Sequence[RunFolder], *, title: str | None = None) -> str:
             eyebrow="Crypsis robustness report",
             scope=_scope(comparison),
             sections=[*before, *pictures, *after],
-            data=_data(comparison),
+            data=data,
             before=chart_definitions() + index_definitions() + watermark(comparison.warnings(), comparison.complete),
         )
 
@@ -116,9 +129,11 @@ def _scope(comparison: Comparison) -> str:
 
 def _headline(comparison: Comparison) -> str:
     cards = "".join(_card(comparison, i, result) for i, result in enumerate(comparison.results))
+    difference = difference_table(comparison)
     return (
         f'<p class="lead">{escape(_verdict(comparison))}</p><div class="cards">{cards}</div>'
         f"{table_block(headline_table(comparison), 'headline')}"
+        f"{table_block(difference, 'difference') if difference else ''}"
     )
 
 

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog.cod10k_c import ENTRIES
-from ..datasets.masks import Item, MaskDataset
+from ..datasets.masks import MaskDataset
 from ..errors import DatasetError
 from ..models.resizing import resize_image
 from ..seeds import rng_for
 from ..types import Image, Mask, Sample
 
-__all__ = ["KERNEL", "SEVERITIES", "Batch", "Views", "batches", "clean_view", "hold_out", "make_views"]
+__all__ = ["KERNEL", "SEVERITIES", "Batch", "Views", "batches", "clean_view", "hold_out", "in_groups", "make_views"]
 
 SEVERITIES = (1, 2, 3, 4)
 """Severities trained on; the fifth is kept for the test (COD10K-C, section 4.3)."""
@@ -30,6 +30,8 @@ KERNEL = "bilinear-antialias"
 
 AHEAD = 2
 """Batches that are loaded while the network works on another."""
+
+Thing = TypeVar("Thing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,26 +67,31 @@ class Batch:
         """Number of images."""
         return len(self.clean)
 
-    def __getitem__(self, part: slice) -> Batch:
-        """Return some of the images."""
-        return Batch(self.clean[part], self.corrupted[part], self.masks[part])
+    def split(self, counts: Sequence[int]) -> Iterator[Batch]:
+        """Yield so many images, then so many of the next, and so on."""
+        start = 0
+        for count in counts:
+            part = slice(start, start + count)
+            yield Batch(self.clean[part], self.corrupted[part], self.masks[part])
+            start += count
 
 
-def make_views(sample: Sample, *, size: int, seed: int, epoch: int, augment: bool = True) -> Views:
+def make_views(sample: Sample, *, size: int, seed: int, epoch: int, repeat: int = 0, augment: bool = True) -> Views:
     """Return a sample clean and corrupted, mirrored in half of the epochs, at the training size.
 
     One of the eight corruptions of COD10K-C and one of `SEVERITIES` are drawn, and applied at the image's own size,
-    as the benchmark does. All draws depend on the seed, the sample's key and the epoch alone, and those of the
-    flip are the same with and without augmentation.
+    as the benchmark does. All draws depend on the seed, the sample's key, the epoch and the repeat alone, and those of
+    the flip are the same with and without augmentation.
 
     Args:
         sample: image and mask of any size.
         size: side of the result, in pixels.
         seed: of the training.
         epoch: from 0.
+        repeat: how often the epoch has shown this sample before.
         augment: whether there is a corrupted view.
     """
-    rng = rng_for(seed, sample.key, f"train/{epoch}")
+    rng = rng_for(seed, sample.key, f"train/{epoch}/repeat {repeat}" if repeat else f"train/{epoch}")
     flip = rng.random() < 0.5
     entry = ENTRIES[rng.integers(len(ENTRIES))]
     severity = SEVERITIES[rng.integers(len(SEVERITIES))]
@@ -125,28 +132,32 @@ def hold_out(dataset: MaskDataset, *, seed: int) -> tuple[MaskDataset, MaskDatas
     return training, validation
 
 
-def batches(items: Sequence[Item], load: Callable[[Item], Views], *, batch: int, workers: int) -> Iterator[Batch]:
-    """Yield the views of `items` in order, loaded by threads ahead of their use.
+def in_groups(things: Sequence[Thing], size: int) -> list[Sequence[Thing]]:
+    """Return `things` in groups of `size`, in order; the last one may be smaller."""
+    return [things[i : i + size] for i in range(0, len(things), size)]
+
+
+def batches(groups: Iterable[Sequence[Thing]], load: Callable[[Thing], Views], *, workers: int) -> Iterator[Batch]:
+    """Yield a batch of views for each group, in order, loaded by threads ahead of their use.
 
     Decoding, degrading and resizing are work of OpenCV, Pillow and NumPy, which let other threads run.
 
     Args:
-        items: what to load.
+        groups: what to load.
         load: how; an error it raises is raised here when its batch is due.
-        batch: images per batch; the last one may be smaller.
         workers: threads.
     """
-    groups = iter([items[i : i + batch] for i in range(0, len(items), batch)])
+    groups = iter(groups)
     pool, threads = ThreadPoolExecutor(workers, thread_name_prefix="views"), cv2.getNumThreads()
     cv2.setNumThreads(1)  # each of ours would start as many
     try:
         waiting: deque[list[Future[Views]]] = deque()
         for group in islice(groups, AHEAD):
-            waiting.append([pool.submit(load, item) for item in group])
+            waiting.append([pool.submit(load, thing) for thing in group])
         while waiting:
             views = [future.result() for future in waiting.popleft()]
             for group in islice(groups, 1):
-                waiting.append([pool.submit(load, item) for item in group])
+                waiting.append([pool.submit(load, thing) for thing in group])
             yield Batch(*(_stack(views, name) for name in ("clean", "corrupted", "mask")))
     finally:
         pool.shutdown(cancel_futures=True)

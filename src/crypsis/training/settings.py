@@ -25,7 +25,7 @@ class Settings:
 
     Attributes:
         epochs: passes over the training images.
-        batch: images per step; the last step of an epoch takes what is left.
+        batch: images per step, of all processes together; the last step of an epoch takes what is left.
         size: side of the square that images are brought to, in pixels.
         learning_rate: of AdamW at the start; it falls to 0 along half a cosine.
         weight_decay: of AdamW.
@@ -36,6 +36,8 @@ class Settings:
         accumulate: pieces that a batch is worked through in, for less memory; batch norm sees one piece at a time.
         clean_view_first: work through the clean view and forget its graph before the corrupted view, for half the
             memory; the consistency loss then draws the corrupted prediction to the clean one, not both together.
+        curriculum_start: share of the images, the easiest, that the first epoch of a curriculum shows.
+        curriculum_until: share of the epochs after which a curriculum shows all images.
     """
 
     epochs: int = 50
@@ -49,6 +51,8 @@ class Settings:
     precision: str = "auto"
     accumulate: int = 1
     clean_view_first: bool = False
+    curriculum_start: float = 0.4
+    curriculum_until: float = 0.5
 
     def __post_init__(self) -> None:
         """Refuse what cannot be trained."""
@@ -61,6 +65,11 @@ class Settings:
             raise InputError(
                 f"The learning rate is above 0 and the weight decay at least 0; got {self.learning_rate} and "
                 f"{self.weight_decay}."
+            )
+        if not (0 < self.curriculum_start <= 1 and 0 <= self.curriculum_until <= 1):
+            raise InputError(
+                "A curriculum starts with a share of the images above 0 and at most 1, and shows all of them after a "
+                f"share of the epochs from 0 to 1; got {self.curriculum_start} and {self.curriculum_until}."
             )
         for part in self.without:
             if part not in PARTS:
