@@ -16,6 +16,7 @@ import PIL.Image
 import pytest
 
 from command_line import run
+from crypsis.cli import main
 from crypsis.io import read_image, write_image
 
 
@@ -318,6 +319,20 @@ def test_terminated(tmp_path: Path) -> None:
     _, stderr = process.communicate(timeout=20)
     assert process.returncode == 143
     assert stderr.strip() == "crypsis: Terminated. What is done is kept; give the same command again to continue."
+
+
+def test_interrupted_while_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupting:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "crypsis.cli.app":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "crypsis.cli.app", raising=False)
+    monkeypatch.delattr("crypsis.cli.app", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
 
 
 def test_closed_stdout_is_no_failure() -> None:

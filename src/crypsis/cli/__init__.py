@@ -7,6 +7,8 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line; exit codes are those of `crypsis.errors`."""
-    from .app import app
-
+    try:
+        from .app import app
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None  # nothing was begun; app() sees to it from here on
     app()
