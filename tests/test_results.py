@@ -127,3 +127,11 @@ def test_not_a_run(tmp_path: Path, content: str | None, words: str) -> None:
         (tmp_path / "run.json").write_text(content)
     with pytest.raises(InputError, match=words):
         RunFolder.open(tmp_path)
+
+
+def test_one_image_has_no_interval(make_set: Callable[..., Path], tmp_path: Path) -> None:
+    run_masks(plan_cod10k_c(str(make_set(1)), ["saliency"]), tmp_path / "run")
+    found = summarize(RunFolder.open(tmp_path / "run"))["models"]["saliency"]
+    for kind in ("corrupted", "retention"):
+        assert found[kind]["dice"]["value"] is not None
+        assert (found[kind]["dice"]["low"], found[kind]["dice"]["high"]) == (None, None)

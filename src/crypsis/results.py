@@ -377,6 +377,7 @@ class _Sums:
             return None
         weights = self.counts @ self.usable[m].astype(np.float64)
         drawn = weights > 0  # a sample may hold none of a few usable images
+        drawn[1:] &= scored > 1  # one image has no spread to draw from
         means = self.sums[m][drawn] / weights[drawn][:, None, None]  # samples × conditions × columns
         bins = means[:, :, len(_MEANS) :].reshape(*means.shape[:2], 3, _BINS)
         stacks: dict[str, NDArray[np.float64]] = {name: means[:, :, i] for i, name in enumerate(SCORES)}

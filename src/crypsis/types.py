@@ -230,6 +230,8 @@ class Proposals:
             )
         if self.boxes is not None and self.boxes.shape != (count, 4):
             raise InputError(f"The boxes of {count} proposals have shape ({count}, 4); got {self.boxes.shape}.")
+        if self.boxes is not None and not np.isfinite(self.boxes).all():
+            raise InputError("The boxes of proposals are finite numbers of pixels; got NaN or infinity.")
 
 
 def check_proposal_scores(alpha: NDArray[np.floating[Any]], beta: NDArray[np.floating[Any]]) -> None:

@@ -221,6 +221,15 @@ def test_names_reach_the_observer_and_doubts_are_told(data: Path, tmp_path: Path
     assert (species["Snow_Leopard/animal-00"], species["animal-01"]) == ("Snow_Leopard", None)
 
 
+def test_names_that_no_file_can_have_are_refused_before_any_work(make_set: Callable[..., Path], tmp_path: Path) -> None:
+    folder = make_set(2)
+    for part, suffix in (("Imgs", ".png"), ("GT", ".png")):
+        (folder / part / f"animal-01{suffix}").rename(folder / part / f"animal 12:30{suffix}")
+    with pytest.raises(InputError, match=r"stored under its name, and 'animal 12:30' cannot be"):
+        plan_score(str(folder), species="owl")
+    assert len(plan_score(str(folder), species="owl", scores=["s_rf"]).dataset) == 2
+
+
 def test_a_threshold_below_what_an_observer_proposes_is_told(data: Path) -> None:
     floor = "embedded,score=0.2"
     assert any("nothing with a β below 0.2" in text for text in plan_score(str(data), observer=floor).warnings)

@@ -125,11 +125,16 @@ def test_a_part_that_is_missing_or_damaged_or_of_another_version(run: Path) -> N
         *(
             (with_first(values), "do not fit each other")
             for values in (
-                {"seamcam": 0.123}, {"beta": [0.3]}, {"boxes": [[0, 0, 1, 1]]}, {"kept": [1, 2]}, {"kept": [1]},
-                {"best": [5]}, {"gains": [0.0]}, {"passed": 1}, {"by_top_k": [0.1] * 6},
-                {"by_top_k": [0.9] + [0.1] * 6},
+                {"seamcam": 0.123}, {"beta": [0.3]}, {"boxes": [[0, 0, 1, 1]]}, {"best": []}, {"best": [5]},
+                {"gains": [0.0]}, {"gains": [9.0, 9.0]}, {"by_top_k": [0.1] * 6}, {"by_top_k": [0.9] + [0.1] * 6},
             )
         ),
+        *(
+            (with_first(values), "holds other proposals than its α, β and thresholds let pass")
+            for values in ({"kept": [1, 2]}, {"kept": [1]}, {"passed": 1})
+        ),
+        (with_first({"object_pixels": -3}), "says that the object has -3 pixels"),
+        (with_first({"boxes": [[0, 0, 1, 1], [0, 0, 2, 2]]}), "is not what its row was scored from"),
     ],
 )  # fmt: skip
 def test_rows_that_are_not_right(run: Path, edit: Callable[..., list[dict[str, Any]]], message: str) -> None:

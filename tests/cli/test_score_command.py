@@ -152,7 +152,7 @@ def test_a_search_names_images_that_failed(known_run: list[object], tmp_path: Pa
         (["--sweep", "votes.csv", "--limit", 4], "(--limit took 4 of its images) 'animal-01'"),
         (["--sweep", "votes.csv", "--sweep-alphas", "0.1;0.2"], "--sweep-alphas takes numbers with commas"),
         (["--sweep", "votes.csv", "--sweep-betas", "0.1,2"], "tau_beta is a threshold in [0, 1]; got 2.0"),
-        (["--sweep", "votes.csv", "--sweep-top-k", 21], "top_k is 1 to 20"),
+        (["--sweep", "votes.csv", "--sweep-top-k", 21], "equal to 20"),
         ([], "--sweep-pairs is for a search; give --sweep votes.csv too"),
     ],
 )

@@ -160,16 +160,41 @@ def test_an_export_that_says_something_else_is_not_kept(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("precision", [None, "fp32", "int8"])
+def test_a_network_of_ones_own_is_exported(precision: str | None, tmp_path: Path) -> None:
+    pytest.importorskip("onnx", reason="needs onnx")
+    from crypsis.models.robust_cod_lite import NetworkOptions, RobustCodLite, save_checkpoint
+
+    path, out = tmp_path / "best.safetensors", tmp_path / "net.onnx"
+    network = RobustCodLite(NetworkOptions(encoder="efficientnet-lite0"), seed=1)
+    save_checkpoint(path, network, {"settings": {"size": 64}})
+    options = [] if precision is None else ["--precision", precision]
+    result = run("weights", "export", f"robust-cod-lite:{path}", out, *options)
+    assert result.exit_code == 0, result.output
+    model, difference = result.stdout.splitlines()
+    assert model == f"--model robust-cod-lite:{out}"
+    assert float(difference.rpartition(" ")[2]) < {"fp32": 1e-4, "int8": 0.1}.get(precision or "", 1e-2)
+    assert load_model(model.removeprefix("--model ")).describe()["size"] == "64×64"
+    refused = run("weights", "export", f"{SMALL}:x.pth", out, "--precision", "fp16")
+    assert refused.exit_code == 2
+    assert "--precision is for robust-cod-lite" in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("model", "out", "message"),
     [
         (
             "saliency",
             "net.onnx",
-            "takes a model of sinet-v2, pfnet, zoomnet, dgnet, dgnet-s; got saliency",
+            "takes a model of robust-cod-lite, sinet-v2, pfnet, zoomnet, dgnet, dgnet-s; got saliency",
         ),
         (f"{SMALL}:missing.pth", "net.pth", "net.pth: an export ends in .onnx"),
         (f"{SMALL}:missing.pth", "net.onnx", "There is no model file missing.pth"),
+        (
+            "robust-cod-lite",
+            "net.onnx",
+            "exported from what crypsis train writes, robust-cod-lite:DIR/best.safetensors",
+        ),
         (SMALL, "net.onnx", "dgnet-s needs the checkpoint of its authors, DGNet-S.pth"),
     ],
 )

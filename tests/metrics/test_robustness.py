@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from crypsis.errors import InputError
-from crypsis.metrics.robustness import aggregate, bootstrap_counts
+from crypsis.metrics.robustness import aggregate, bootstrap_counts, bootstrap_weights
 
 PAPER = json.loads((Path(__file__).parents[1] / "data" / "paper_tables.json").read_text("utf-8"))["cod10k_c"]
 HALF = 0.0005
@@ -106,3 +106,12 @@ def test_bootstrap_interval_covers_the_mean_as_often_as_it_says() -> None:
 def test_bootstrap_of_nothing(n: int, samples: int) -> None:
     with pytest.raises(InputError, match="at least one"):
         bootstrap_counts(n, samples=samples, seed=0)
+
+
+def test_weights_are_the_images_themselves_and_then_the_draws() -> None:
+    weights = bootstrap_weights(5, samples=7, seed=3)
+    assert weights.shape == (8, 5)
+    assert (weights[0] == 0.2).all()
+    assert np.allclose(weights.sum(axis=1), 1)
+    assert np.array_equal(weights[1:], bootstrap_counts(5, samples=7, seed=3) / 5)
+    assert bootstrap_weights(1, seed=0).tolist() == [[1.0]]  # one image has no spread

@@ -516,6 +516,32 @@ def test_the_cache_is_asked_first_and_what_it_lacks_is_fetched(saved, monkeypatc
     assert (described["detector_revision"], described["segmenter_revision"]) == ("owlv2", "sam2")
 
 
+@pytest.mark.parametrize("kind", ["grounding-dino", "owlv2"])
+def test_without_its_tokenizer_a_network_would_read_all_names_alike(saved, monkeypatch, tmp_path, kind) -> None:
+    bare = Path(shutil.copytree(saved(kind), tmp_path / "bare"))
+    for name in ("tokenizer.json", "vocab.txt", "vocab.json", "merges.txt"):
+        (bare / name).unlink(missing_ok=True)
+    with pytest.raises(ModelError, match=r"bare: has no tokenizer\.json, .*hf download OWNER/NAME"):
+        load_proposer(f"{kind}:{bare},segmenter={saved('sam2')}")
+
+    asked = []
+
+    def snapshot_download(model: str, *, local_files_only: bool = False, **_: object) -> str:
+        asked.append(local_files_only)
+        return str(bare if local_files_only else saved(kind))
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    load_proposer(f"{kind}:owner/name,segmenter={saved('sam2')}")  # a cache without it is not taken for whole
+    assert asked == [True, False]
+
+
+def test_words_that_are_not_in_the_vocabulary_are_not_looked_for(saved) -> None:
+    source = load_proposer(f"grounding-dino:{saved('grounding-dino')},segmenter={saved('sam2')}")
+    assert isinstance(source, ProposalSource)
+    with pytest.raises(ModelError, match="'zzyzx' has no word that the detector knows"):
+        source.propose(np.zeros((40, 56, 3), np.uint8), "zzyzx")
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_without_a_gpu_cuda_is_refused(saved) -> None:
     with pytest.raises(MissingDependencyError, match="device=cuda needs a GPU"):

@@ -339,6 +339,26 @@ def promising() -> bytes:
     return buffer.getvalue()
 
 
+def with_flipped_bits() -> bytes:
+    """Return a compressed file whose stream is broken."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **ONE)
+    content = bytearray(buffer.getvalue())
+    start = content.index(b"alpha.npy") + len(b"alpha.npy") + 20  # behind the member's header
+    content[start : start + 8] = b"\xff" * 8
+    return bytes(content)
+
+
+def with_cut_header() -> bytes:
+    """Return a file whose header opens a bracket that nothing closes."""
+    member = io.BytesIO()
+    np.lib.format.write_array(member, np.ones(1))
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("alpha.npy", member.getvalue().replace(b"}", b"("))
+    return buffer.getvalue()
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -349,6 +369,8 @@ def promising() -> bytes:
         (npz(**{**ONE, "alpha": np.array([None])}), "type object"),
         (npz(**{**ONE, "boxes": np.ones((1, 3))}), "boxes of N"),
         (promising(), "masks of N"),
+        (with_flipped_bits(), "not a readable .npz"),
+        (with_cut_header(), "not a readable .npz"),
     ],
 )
 def test_damaged_npz(tmp_path: Path, content: bytes, message: str) -> None:

@@ -148,6 +148,14 @@ def test_every_weight_learns(encoder: str) -> None:
     assert [name for name, p in network.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0] == []
 
 
+def test_what_a_training_continues_from_is_no_network(tmp_path: Path) -> None:
+    safetensors = pytest.importorskip("safetensors.torch", reason="needs safetensors")
+    path = tmp_path / "last.safetensors"
+    path.write_bytes(safetensors.save({"network.x": torch.zeros(1)}, {"history": "[]"}))
+    with pytest.raises(ModelError, match=r"the network to use is best\.safetensors beside it"):
+        load_checkpoint(path)
+
+
 def test_overfits_one_image() -> None:
     network = build()
     y, x = np.mgrid[:64, :64]

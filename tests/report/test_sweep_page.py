@@ -87,7 +87,7 @@ def test_what_may_be_chance_is_said_so(folder: Path) -> None:
 
 def test_equally_good_thresholds_are_counted(folder: Path) -> None:
     changed(folder, lambda document: document.update(accuracy=[[[0.5] * 12] * 10] * 10))
-    assert "99 other pairs of τα and τβ do as well" in sweep_lines(folder)[0]
+    assert "As good: 99 other pairs of τα and τβ; the lowest is taken." in sweep_lines(folder)[0]
 
 
 def test_pairs_without_scores_and_pairs_that_share_images_are_told(folder: Path) -> None:

@@ -188,7 +188,7 @@ def test_a_loss_that_is_no_number_stops_at_its_step(
         return total_loss(terms) * (float("nan") if len(steps) == 4 else 1)
 
     monkeypatch.setattr(loop, "total_loss", diverge)
-    with pytest.raises(IncompleteError, match=r"step 5 \(epoch 2\).*after epoch 1 is kept in .*last"):
+    with pytest.raises(IncompleteError, match=r"step 5 \(epoch 2\).*best of epochs 1 to 1 is kept in .*best"):
         loop.train(
             dataset, tmp_path / "run", Settings(**SMALL), device="cpu", progress=lambda step, _: steps.append(step)
         )
@@ -234,6 +234,10 @@ def test_another_training_in_the_folder(dataset: MaskDataset, tmp_path: Path) ->
         loop.train(dataset, tmp_path / "run", Settings(**SMALL), device="cpu")
     with pytest.raises(PlanChangedError, match="training: "):
         loop.train(dataset.limit(5), tmp_path / "run", settings, device="cpu")
+    plan = tmp_path / "run" / "training.json"
+    plan.write_text(plan.read_text("utf-8").replace('"processes": 1', '"processes": 2'), "utf-8")
+    with pytest.raises(PlanChangedError, match="processes: 2 there, 1 now"):
+        loop.train(dataset, tmp_path / "run", settings, device="cpu")
 
 
 def test_a_training_from_before_there_were_curricula_continues(dataset: MaskDataset, tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from ..camouflage.seamcam import seamcam_score
 from ..datasets.masks import SIZE_POLICIES, Item, MaskDataset, open_masks
 from ..errors import CrypsisError, ImageError, InputError, ModelError, UnknownNameError
 from ..io import file_digest, read_image
+from ..models.predictions import refuse_escape
 from ..models.proposals import (
     ANY_ANIMAL,
     PROPOSERS,
@@ -250,6 +251,7 @@ def plan_score(
     if SEAMCAM in chosen:
         _check_settings(settings)
         source = load_proposer(observer) if isinstance(observer, str) else observer
+        _check_names(dataset.items)
         _try(source, dataset, species)
         description = {"name": source.name, **source.describe()}
         warnings += _doubts(dataset.items, species)
@@ -282,6 +284,18 @@ def _check_settings(settings: SeamCamSettings) -> None:
     """Refuse thresholds before any work, by the core's own checks."""
     nothing = Proposals(np.zeros(0), np.zeros(0), np.zeros((0, 1, 1), np.bool_))
     seamcam_score(nothing, np.ones((1, 1), np.bool_), **asdict(settings))
+
+
+def _check_names(items: Sequence[Item]) -> None:
+    """Refuse images whose names cannot be those of files everywhere: what is proposed is stored under them."""
+    for item in items:
+        try:
+            refuse_escape(item.key)
+        except ModelError:
+            raise InputError(
+                f"{item.image}: what is proposed for an image is stored under its name, and {item.key!r} cannot be the "
+                'name of a file everywhere (no \\ : " < > | ? *); rename it and its mask.'
+            ) from None
 
 
 def _try(source: ProposalSource | StoredProposals, dataset: MaskDataset, species: str | None) -> None:

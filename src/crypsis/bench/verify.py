@@ -16,16 +16,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..camouflage.seamcam import select_proposals
 from ..datasets.folder import counted, examples
 from ..detection_results import DETECTION_RUN_SCHEMA, DETECTION_SCHEMA, DetectionRun
 from ..errors import CrypsisError, InputError
 from ..models.saved_proposals import SavedProposals
 from ..results import PARTS, RECORD_SCHEMA, RUN_SCHEMA, read_run
 from .measure import MEASURE_SCHEMA, STRENGTH_SCHEMA
-from .score import PROPOSALS, ROW_SCHEMA, SCORE_SCHEMA, SCORES, SEAMCAM
+from .score import PROPOSALS, ROW_SCHEMA, SCORE_SCHEMA, SCORES, SEAMCAM, SeamCamSettings
 
 __all__ = ["VerifyReport", "verify_run"]
 
@@ -288,14 +290,15 @@ def _check_scores(plan: Mapping[str, Any], table: pa.Table) -> _Sound:
     keys = sorted({image for (image,) in cells})
     _refuse(cells, set(cells))
     failed = _failures(table)
-    planned, top_k = list(plan["scores"]), int(plan["seamcam"]["top_k"]) if SEAMCAM in plan["scores"] else 0
+    planned = list(plan["scores"])
+    settings = SeamCamSettings(**plan["seamcam"]) if SEAMCAM in planned else None
     for row in table.to_pylist():
-        if wrong := _wrong_score(row, planned, top_k):
+        if wrong := _wrong_score(row, planned, settings):
             raise _Fault(f"the row of {row['image']!r} {wrong}")
     return _Sound(keys, len(table), failed, {}, 0)
 
 
-def _wrong_score(row: Mapping[str, Any], planned: list[str], top_k: int) -> str | None:
+def _wrong_score(row: Mapping[str, Any], planned: list[str], settings: SeamCamSettings | None) -> str | None:
     """Return what is wrong with a row of scores."""
     if row["status"] == "failed":
         held = [name for name in SCORES if row[name] is not None]
@@ -307,6 +310,8 @@ def _wrong_score(row: Mapping[str, Any], planned: list[str], top_k: int) -> str 
     ]
     if missing:
         return f"lacks {examples(missing)}"
+    if not 1 <= row["object_pixels"] <= row["height"] * row["width"]:
+        return f"says that the object has {row['object_pixels']:,} pixels, of {row['height']}×{row['width']}"
     reasons = dict(row["reasons"] or ())
     for name in SCORES:
         value = row[name]
@@ -314,20 +319,27 @@ def _wrong_score(row: Mapping[str, Any], planned: list[str], top_k: int) -> str 
             return f"lacks {name}, and a reason for that"
         if value is not None and (name not in planned or not 0 <= value <= 1):
             return f"holds {name} = {value}, which is not {'in [0, 1]' if name in planned else 'planned'}"
-    return _wrong_seamcam(row, top_k) if SEAMCAM in planned else None
+    return _wrong_seamcam(row, settings) if settings else None
 
 
-def _wrong_seamcam(row: Mapping[str, Any], top_k: int) -> str | None:
+def _wrong_seamcam(row: Mapping[str, Any], settings: SeamCamSettings) -> str | None:
     """Return how SeamCam's columns do not fit each other."""
     columns = ("alpha", "beta", "passed", "kept", "best", "gains", "by_top_k")
     if missing := [name for name in columns if row[name] is None]:
         return f"lacks {examples(missing)}"
-    count, kept, by_top_k = len(row["alpha"]), row["kept"], row["by_top_k"]
+    count, kept, by_top_k, top_k = len(row["alpha"]), row["kept"], row["by_top_k"], settings.top_k
+    alpha, beta = (np.array(row[name], np.float64) for name in ("alpha", "beta"))
+    if len(alpha) == len(beta):
+        passed = select_proposals(alpha, beta, tau_alpha=settings.tau_alpha, tau_beta=settings.tau_beta).tolist()
+        if settings.duplicate_iou is None and (row["passed"], kept) != (len(passed), passed[:top_k]):
+            return "holds other proposals than its α, β and thresholds let pass"
     fits = (
         len(row["beta"]) == count
         and (row["boxes"] is None or len(row["boxes"]) == count)
         and len(kept) == len(set(kept)) == len(row["gains"]) == min(row["passed"], top_k)
         and set(row["best"]) <= set(kept) <= set(range(count))
+        and bool(row["best"]) == (by_top_k[-1:] > [0])
+        and all(0 <= gain <= by_top_k[-1] for gain in row["gains"])
         and len(by_top_k) == top_k
         and by_top_k == sorted(by_top_k)
         and row[SEAMCAM] == 1.0 - by_top_k[-1]
@@ -342,7 +354,7 @@ def _check_proposals(path: Path, plan: Mapping[str, Any], table: pa.Table) -> No
     if not (path / PROPOSALS).is_dir():
         raise _Fault(f"what was proposed for its images is gone ({path / PROPOSALS} is no folder)")
     stored = SavedProposals(path / PROPOSALS)
-    for row in table.select(["image", "status", "height", "width", "alpha", "beta"]).to_pylist():
+    for row in table.select(["image", "status", "height", "width", "alpha", "beta", "boxes"]).to_pylist():
         if row["status"] != "ok":
             continue
         try:
@@ -350,7 +362,8 @@ def _check_proposals(path: Path, plan: Mapping[str, Any], table: pa.Table) -> No
         except CrypsisError as error:
             reason = str(error).removesuffix(".")
             raise _Fault(f"what was proposed for {row['image']!r} cannot be used ({reason})") from error
-        if found.alpha.tolist() != row["alpha"] or found.beta.tolist() != row["beta"]:
+        boxes = None if found.boxes is None else found.boxes.tolist()
+        if (found.alpha.tolist(), found.beta.tolist(), boxes) != (row["alpha"], row["beta"], row["boxes"]):
             raise _Fault(f"what was proposed for {row['image']!r} is not what its row was scored from")
 
 

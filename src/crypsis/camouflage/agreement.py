@@ -11,7 +11,8 @@ vote margin is (|a − b| / (a + b)), and what a bootstrap draws:
                    make noisier majorities, so that samples lie lower than the study, and the interval is moved to
                    have their mean at its value: of 400 simulated studies of 200 pairs, with 10 to 80 people and five
                    votes a pair or all people's, it held what such studies find on average in 95 to 97%
-                   (benchmarks/agreement.py); not moved, in as few as 76%
+                   (benchmarks/agreement.py); not moved, in as few as 76%;
+                   who votes on what matters, so that other designs can have less
     image          images recur in pairs, so a pair counts as often as its first image was drawn times its second; no
                    bootstrap of such data is exact (McCullagh, Bernoulli 2000), and this one errs on the wide side, by
                    √3 where no image recurs

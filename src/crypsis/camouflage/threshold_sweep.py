@@ -154,7 +154,7 @@ def threshold_sweep(
     signs = np.sign([scores[pair.first] - scores[pair.second] for pair in tuning])
     accuracy = credit_of(judgments.harder[drawn][:, None, None, None], signs, ties)[0].mean(axis=0)
     i, j = divmod(int(accuracy[:, :, -1].argmax()), len(tau_betas))
-    top_k = int(np.flatnonzero(accuracy[i, j] >= accuracy[i, j].max() - slack)[0]) + 1
+    top_k = int(np.flatnonzero(accuracy[i, j] >= accuracy[i, j].max() - slack - 1e-12)[0]) + 1
 
     seen = {name for pair in tuning for name in (pair.first, pair.second)}
     keep = np.ones(len(judgments.pairs), bool)

@@ -71,13 +71,13 @@ def read_votes(path: Path) -> tuple[Vote, ...]:
 
 
 def read_scores(path: Path, names: Iterable[str] | None = None) -> ScoreTable:
-    """Read scores of images: CSV with a header line, one image a line.
+    """Read scores of images: CSV with a header line, one image a line; or those in the folder of a run of scores.
 
     Columns: `image`, as the votes call it; `species` where known; and scores, higher being better hidden. An empty
     value or `nan` means that the image has no such score.
 
     Args:
-        path: the file.
+        path: the file, or a folder that holds it as `scores.csv`.
         names: which columns are scores; None for all whose every value is a number or empty, and at least one a number.
 
     Raises:
@@ -85,6 +85,8 @@ def read_scores(path: Path, names: Iterable[str] | None = None) -> ScoreTable:
             number.
         UnknownNameError: no column of that name.
     """
+    if path.is_dir():
+        path = path / "scores.csv"
     lines = list(_lines(path, ("image",)))
     if not lines:
         raise DatasetError(f"{path}: lists no image below its header.")
@@ -92,7 +94,7 @@ def read_scores(path: Path, names: Iterable[str] | None = None) -> ScoreTable:
     wanted = list(names) if names is not None else None
     for name in wanted or ():
         if name not in columns:
-            raise UnknownNameError.among(f"score in {path}", name, columns)
+            raise UnknownNameError.among(f"column in {path}", name, columns)
     images: dict[str, str] = {}
     for where, line in lines:
         if not line["image"]:
@@ -112,7 +114,10 @@ def read_scores(path: Path, names: Iterable[str] | None = None) -> ScoreTable:
             scores[name] = known
     if not scores:
         found = ", ".join(columns) or "none"
-        raise DatasetError(f"{path}: has no column of scores; those beside image and species are {found}.")
+        raise DatasetError(
+            f"{path}: has no column of scores, with finite numbers (or nothing) in every line; those beside image and "
+            f"species are {found}."
+        )
     return ScoreTable(
         scores,
         {image: species for image, species in images.items() if species},

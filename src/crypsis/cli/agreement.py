@@ -41,7 +41,7 @@ _HIDDEN_FROM = 0.85
 def agree(
     votes: Annotated[Path, typer.Argument(help="votes.csv of a study, or a folder of such files.", metavar="VOTES")],
     scores: Annotated[
-        Path, typer.Argument(help="CSV of scores: a column image, and one for each score.", metavar="SCORES")
+        Path, typer.Argument(metavar="SCORES", help="CSV of scores, with a column image; or a run of crypsis score.")
     ],
     score: Annotated[
         list[str] | None, typer.Option(help="Columns to use, with commas or repeated.", show_default="all numbers")

@@ -113,7 +113,7 @@ def score(
         ),
     ] = None,
     sweep_top_k: Annotated[
-        int | None, typer.Option(rich_help_panel=_SEARCH, help="Largest K, 7 to 20.", show_default="12")
+        int | None, typer.Option(min=7, max=20, rich_help_panel=_SEARCH, help="Largest K.", show_default="12")
     ] = None,
     sweep_apart: Annotated[
         bool,

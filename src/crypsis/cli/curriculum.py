@@ -86,7 +86,10 @@ def _of_run(path: Path, model: str | None, on: str) -> dict[str, float]:
     """Return the losses of one model of a run."""
     from ..report.camouflage_results import image_losses
     from ..results import RunFolder
+    from .runs import MASKS, kind_of_runs
 
+    if (kind := kind_of_runs([path])) != MASKS:
+        raise InputError(f"{path} holds {kind}; what a model gets wrong, image by image, is in {MASKS}.")
     run = RunFolder.open(path)
     if model is None and len(run.models) > 1:
         raise InputError(f"{path} has several models ({', '.join(run.models)}); choose one with --model.")

@@ -54,11 +54,11 @@ SeenFrom = Annotated[
     ),
 ]
 
-_MASKS, _DETECTIONS, _MEASUREMENT = "a run of segmenters", "a run of detectors", "a measurement of strength"
+MASKS, _DETECTIONS, _MEASUREMENT = "a run of segmenters", "a run of detectors", "a measurement of strength"
 _SCORES = "a run of camouflage scores"
 
 
-def _kind(runs: Sequence[Path]) -> str:
+def kind_of_runs(runs: Sequence[Path]) -> str:
     """Return what kind of runs these are; refuse a mixture."""
     from ..bench.measure import MEASURE_SCHEMA
     from ..bench.score import SCORE_SCHEMA
@@ -66,7 +66,7 @@ def _kind(runs: Sequence[Path]) -> str:
     from ..results import run_schema
 
     known = {DETECTION_RUN_SCHEMA: _DETECTIONS, MEASURE_SCHEMA: _MEASUREMENT, SCORE_SCHEMA: _SCORES}
-    kinds = {path: known.get(run_schema(path), _MASKS) for path in runs}
+    kinds = {path: known.get(run_schema(path), MASKS) for path in runs}
     first, *others = kinds
     for other in others:
         if kinds[other] != kinds[first]:
@@ -84,7 +84,7 @@ def print_tables(
     headline: bool = False,
 ) -> None:
     """Print the tables of runs, or their summaries as JSON."""
-    kind = _kind(runs)
+    kind = kind_of_runs(runs)
     if kind == _MEASUREMENT:
         raise InputError(f"{runs[0]} is {kind}; its tables come from `crypsis measure`, given again.")
     if kind == _SCORES:
@@ -206,7 +206,7 @@ def _print_by_camouflage(
     from ..report.camouflage_results import detections_by_camouflage, masks_by_camouflage
     from ..report.camouflage_tables import camouflage_csv, camouflage_document, camouflage_tables
 
-    kind = _kind(runs)
+    kind = kind_of_runs(runs)
     comparison: Comparison | DetectionComparison
     if kind == _DETECTIONS:
         from ..detection_results import DetectionRun
@@ -214,7 +214,7 @@ def _print_by_camouflage(
 
         comparison = compare_detections([DetectionRun.open(path) for path in runs])
         found = detections_by_camouflage(comparison, scores, metric or "ap")
-    elif kind == _MASKS:
+    elif kind == MASKS:
         from ..report.comparison import compare_runs
         from ..results import RunFolder
 
@@ -235,8 +235,8 @@ def _print_paper(runs: Sequence[Path], style: str, metric: str | None, *, interv
     from ..report.paper_tables import paper_csv, paper_rows, paper_tables
     from ..results import RunFolder
 
-    if (kind := _kind(runs)) != _MASKS:
-        raise InputError(f"{runs[0]} is {kind}; --paper is for {_MASKS}.")
+    if (kind := kind_of_runs(runs)) != MASKS:
+        raise InputError(f"{runs[0]} is {kind}; --paper is for {MASKS}.")
     if metric not in (None, "dice"):
         raise InputError("--metric is for tables without --paper: by condition, the paper prints Dice alone.")
     found = paper_tables([RunFolder.open(path) for path in runs], intervals=intervals)
@@ -262,7 +262,7 @@ def report(
     """
     from ..io import write_atomic
 
-    kind = _kind(runs)
+    kind = kind_of_runs(runs)
     scores = _read_scores(camouflage, score, groups, seen_from)
     if kind in (_MEASUREMENT, _SCORES):
         if scores is not None:
@@ -301,14 +301,14 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Score a run again from what it holds, without images or models; prints its tables, renews its report."""
-    if _kind([run]) == _DETECTIONS:
+    if kind_of_runs([run]) == _DETECTIONS:
         from ..bench.detection_finish import score_detection
         from ..io import write_atomic
         from ..report.detection_page import build_detection_report
 
         page = build_detection_report([score_detection(run, evaluator=evaluator or "hotcoco", samples=bootstrap)])
         write_atomic(run / "report.html", page.encode())
-    elif _kind([run]) == _MASKS:
+    elif kind_of_runs([run]) == MASKS:
         from ..bench.store import write_json
         from ..io import write_atomic
         from ..report.page import build_report
@@ -324,7 +324,7 @@ def evaluate(
 @command(app, "status", RUNS)
 def status(run: Run) -> int:
     """Say how much of a run is done."""
-    kind = _kind([run])
+    kind = kind_of_runs([run])
     failed: dict[str, str] = {}
     if kind == _DETECTIONS:
         from ..detection_results import DetectionRun
@@ -333,7 +333,7 @@ def status(run: Run) -> int:
         images, by_model = folder.progress()
         done, planned = len(images), folder.plan["dataset"]["images"]
         failed = {image: reason for reasons in by_model.values() for image, reason in reasons.items()}
-    elif kind == _MASKS:
+    elif kind == MASKS:
         from ..results import RunFolder
 
         masks = RunFolder.open(run)

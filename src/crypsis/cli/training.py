@@ -188,6 +188,8 @@ def ablate(
         if name not in CONFIGURATIONS:
             raise UnknownNameError.among("configuration", name, CONFIGURATIONS)
     sets = _open(data, validation, split, include_noncam=include_noncam, allow_unpaired=allow_unpaired, quiet=quiet)
+    if shared := _shared(sets, test):
+        say(f"warning: {shared:,} images of --test are trained on; scores on them say little of others.", quiet=quiet)
     scores: dict[str, list[Score]] = {name: [] for name in names}
     for number in range(seed, seed + seeds):
         for name in names:
@@ -220,6 +222,14 @@ def _interrupted_later() -> Iterator[None]:
 def _several_processes() -> bool:
     """Tell whether torchrun started this process among others, of which the first one alone talks."""
     return os.environ.get("WORLD_SIZE", "1") != "1"
+
+
+def _shared(sets: tuple[MaskDataset, MaskDataset | None], test: str) -> int:
+    """Return how many images of a test set are also trained on, or chosen the epoch by."""
+    from ..datasets.masks import open_masks
+
+    used = {item.image.resolve() for part in sets if part for item in part.items}
+    return sum(item.image.resolve() in used for item in open_masks(test).items)
 
 
 def _open(
@@ -355,7 +365,7 @@ def predict(
 
 def _images(paths: Sequence[Path]) -> tuple[dict[str, Path], dict[str, Path]]:
     """Return the image files that are meant, by the name their maps will have, and the masks that are known."""
-    from ..datasets.folder import list_images
+    from ..datasets.folder import list_images, missing_path
     from ..datasets.masks import open_masks
 
     found: dict[str, Path] = {}
@@ -366,10 +376,14 @@ def _images(paths: Sequence[Path]) -> tuple[dict[str, Path], dict[str, Path]]:
             listed = {item.key: item.image for item in items}
             masks |= {item.key: item.mask for item in items}
         else:
+            if not path.exists():
+                raise missing_path(path)
             listed = list_images(path)[0] if path.is_dir() else {path.stem: path}
         if not listed:
             raise InputError(f"{path}: holds no images.")
         for key, file in listed.items():
+            if found.get(key) == file:
+                raise InputError(f"{file} was named twice; name each image once.")
             if key in found:
                 raise InputError(f"{found[key]} and {file} would both become {key}.png; give them one after the other.")
             found[key] = file

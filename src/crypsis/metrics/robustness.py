@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import InputError
 from ..seeds import rng_for
 
-__all__ = ["Robustness", "aggregate", "bootstrap_counts"]
+__all__ = ["Robustness", "aggregate", "bootstrap_counts", "bootstrap_weights"]
 
 
 def bootstrap_counts(n_images: int, *, samples: int = 1000, seed: int) -> NDArray[np.uint16]:
@@ -29,6 +29,17 @@ def bootstrap_counts(n_images: int, *, samples: int = 1000, seed: int) -> NDArra
     for row in counts:
         row[:] = np.bincount(rng.integers(0, n_images, size=n_images), minlength=n_images)
     return counts
+
+
+def bootstrap_weights(n_images: int, *, samples: int = 1000, seed: int) -> NDArray[np.float64]:
+    """Return what makes means of the images as they are, row 0, and of bootstrap samples: float64 [rows, n_images].
+
+    Of a single image there is row 0 alone, for there is no spread to draw from; see `bootstrap_counts`.
+    """
+    rows = [np.ones((1, n_images))]
+    if n_images > 1:
+        rows.append(bootstrap_counts(n_images, samples=samples, seed=seed).astype(np.float64))
+    return np.concatenate(rows) / n_images
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,8 @@ _TOKENS = (
     "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
     "vocab.txt", "merges.txt",
 )  # fmt: skip
+_VOCABULARY = ("tokenizer.json", "vocab.txt", "vocab.json")
+"""Files one of which a tokenizer needs."""
 _INDEX = "model.safetensors.index.json"
 _WANTED = [*_CONFIGURATION, *_TOKENS, "model*.safetensors", _INDEX]
 _FETCH = "hf download {} --include '*.json' --include '*.txt' --include 'model*.safetensors'"
@@ -96,6 +98,19 @@ class Pretrained:
             )
         return network
 
+    def tokenizer(self, kind: Any, *, what: str) -> Any:
+        """Return the tokenizer of a class of transformers, which makes an empty one where there are no files.
+
+        Raises:
+            ModelError: it is missing or cannot be read.
+        """
+        if not _holds(self.folder, _VOCABULARY):
+            raise ModelError(
+                f"{self.label}: has no {', '.join(_VOCABULARY)}, without which all names would be read alike; fetch "
+                f"the network whole: {_FETCH.format('OWNER/NAME')}"
+            )
+        return self.read(kind, what=what)
+
     def read(self, kind: Any, *, what: str, **options: Any) -> Any:
         """Return what `from_pretrained` of a class of transformers makes of the folder, silently.
 
@@ -117,7 +132,7 @@ class Pretrained:
 
 
 def find_pretrained(
-    model: str, *, revision: str | None = None, types: Collection[str], extra: str, option: str
+    model: str, *, revision: str | None = None, types: Collection[str], extra: str, option: str, reads: bool = False
 ) -> Pretrained:
     """Return the files of a network; what is on the hub and not in its cache is fetched.
 
@@ -127,6 +142,7 @@ def find_pretrained(
         types: what `model_type` in its `config.json` may be.
         extra: the extra of Crypsis that brings huggingface_hub.
         option: how a user names a folder instead, for error messages, such as `segmenter=FOLDER`.
+        reads: whether the network needs a tokenizer.
 
     Raises:
         ModelError: there is no such folder, or its network is of another type or without weights in safetensors.
@@ -142,7 +158,7 @@ def find_pretrained(
             "the hub."
         )
     else:
-        folder = _fetch(model, revision, extra, option)
+        folder = _fetch(model, revision, extra, option, reads=reads)
         found = Pretrained(model, folder, folder.name)
     if not (found.folder / "config.json").is_file():
         raise ModelError(f"{model}: has no config.json, so it is no folder that transformers' save_pretrained wrote.")
@@ -157,16 +173,20 @@ def find_pretrained(
     return found
 
 
-def _fetch(model: str, revision: str | None, extra: str, option: str) -> Path:
+def _fetch(model: str, revision: str | None, extra: str, option: str, *, reads: bool) -> Path:
     """Return the folder in which huggingface_hub keeps a network."""
     hub = import_extra("huggingface_hub", extra)
+    cached: Path | None = None
     with contextlib.suppress(Exception):
         cached = Path(hub.snapshot_download(model, revision=revision, allow_patterns=_WANTED, local_files_only=True))
-        if _has_weights(cached):
+        whole = not reads or (_holds(cached, _CONFIGURATION[1:]) and _holds(cached, _VOCABULARY))
+        if whole and _has_weights(cached):
             return cached
     try:
         return Path(hub.snapshot_download(model, revision=revision, allow_patterns=_WANTED))
     except Exception as error:
+        if cached is not None and _has_weights(cached):
+            return cached  # what it lacks is told by what needs it
         advice = (
             f"accept its terms on its page of the hub, log in (hf auth login), and fetch it: {_FETCH.format(model)}"
             if "gated" in f"{type(error).__name__} {error}".lower()
@@ -176,6 +196,10 @@ def _fetch(model: str, revision: str | None, extra: str, option: str) -> Path:
             f"The weights {model} are not on this machine, and the hub does not give them ({told(error)}); {advice}; "
             f"with --local-dir FOLDER the folder can be carried here, for {option}."
         ) from error
+
+
+def _holds(folder: Path, names: Sequence[str]) -> bool:
+    return any((folder / name).is_file() for name in names)
 
 
 def _has_weights(folder: Path) -> bool:

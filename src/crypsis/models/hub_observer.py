@@ -174,7 +174,7 @@ class HubObserverKind:
             import_extra(package, EXTRA)
         network = find_pretrained(
             target or self.model, revision=given.pop("revision", None), types=self.detector.types, extra=EXTRA,
-            option=f"{kind}:FOLDER",
+            option=f"{kind}:FOLDER", reads=True,
         )  # fmt: skip
         masks = find_pretrained(
             given.pop("segmenter", row.model), revision=given.pop("segmenter_revision", None), types=row.types,

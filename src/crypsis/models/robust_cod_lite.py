@@ -458,7 +458,13 @@ def load_checkpoint(path: Path) -> tuple[RobustCodLite, dict[str, Any]]:
     try:
         with safetensors.safe_open(path, "pt") as file:
             about = file.metadata() or {}
+        if "history" in about:
+            raise ModelError(
+                f"{path}: is where a training continues from; the network to use is best.safetensors beside it."
+            )
         options, meta = dict(json.loads(about["options"])), dict(json.loads(about["meta"]))
+    except ModelError:
+        raise
     except Exception as error:
         raise ModelError(f"{path}: not a checkpoint of robust-cod-lite ({told(error)}).") from error
     try:

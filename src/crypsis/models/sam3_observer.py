@@ -73,7 +73,7 @@ class Sam3Observer:
         import_extra("torchvision", EXTRA)
         self.name = name
         self._files, self._rule, self._score, self._limit, self._device = files, alpha, score, limit, device
-        self._tokenizer = files.read(transformers.CLIPTokenizerFast, what="a SAM 3")
+        self._tokenizer = files.tokenizer(transformers.CLIPTokenizerFast, what="a SAM 3")
         self._network = on_device(files.load(transformers.Sam3Model, what="a SAM 3"), device)
         configuration = self._network.config
         self._side = int(configuration.vision_config.backbone_config.image_size)
@@ -88,7 +88,7 @@ class Sam3Observer:
             import_extra(package, EXTRA)
         files = find_pretrained(
             target or MODEL, revision=given.pop("revision", None), types=("sam3", "sam3_video"), extra=EXTRA,
-            option="sam3:FOLDER",
+            option="sam3:FOLDER", reads=True,
         )  # fmt: skip
         return cls(files, **given, name=name or "sam3")
 

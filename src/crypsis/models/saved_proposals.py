@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import io
 import json
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -131,7 +133,9 @@ def _read_npz(path: Path, shape: tuple[int, int]) -> dict[str, NDArray[Any]]:
                     raise ModelError(f"{name} is of type {dtype}; proposals are numbers, and masks bool.")
                 with archive.open(f"{name}.npy") as file:
                     found[name] = np.lib.format.read_array(file, allow_pickle=False)
-    except (zipfile.BadZipFile, ValueError, EOFError, NotImplementedError, RuntimeError) as error:
+    except (
+        zipfile.BadZipFile, zlib.error, tokenize.TokenError, ValueError, EOFError, NotImplementedError, RuntimeError,
+    ) as error:  # fmt: skip
         if isinstance(error, CrypsisError):
             raise
         raise ModelError(f"{path}: not a readable .npz file ({error}).") from error
@@ -157,13 +161,24 @@ def _read_json(path: Path, shape: tuple[int, int]) -> dict[str, NDArray[Any]]:
                 masks = [_decode(value, shape) for value in values]
                 found[name] = np.array(masks, np.bool_).reshape(len(masks), *shape)
             else:
-                found[name] = np.array(values, np.float64).reshape((len(values), 4) if name == "boxes" else -1)
+                found[name] = _numbers(values, 4 if name == "boxes" else None)
         except CrypsisError:
             raise
         except (ValueError, TypeError, OverflowError) as error:
             raise ModelError(f"{path}: {name} cannot be read ({error}).") from error
     _check_members(found)
     return found
+
+
+def _numbers(values: list[Any], width: int | None) -> NDArray[np.float64]:
+    """Return a list of numbers, or of lists of `width` numbers, as an array."""
+    for row in values if width else [values]:
+        if not isinstance(row, list) or (width and len(row) != width):
+            raise ValueError(f"{row!r} is no list of {width} numbers")
+        for value in row:
+            if type(value) not in (int, float) or not np.isfinite(value):
+                raise ValueError(f"{value!r} is no number")
+    return np.array(values, np.float64).reshape((len(values), width) if width else -1)
 
 
 def _check_members(found: Mapping[str, NDArray[Any]]) -> None:

@@ -127,7 +127,7 @@ class GroundingDino:
         transformers = import_extra("transformers", extra)
         what = "a Grounding DINO"
         self._files, self._rule, self._device = files, alpha, device
-        self._tokenizer = files.read(transformers.BertTokenizerFast, what=what)
+        self._tokenizer = files.tokenizer(transformers.BertTokenizerFast, what=what)
         self._processor = files.read(transformers.GroundingDinoImageProcessorPil, what=what)
         configuration = files.read(transformers.AutoConfig, what=what)
         configuration.disable_custom_kernels = True  # they need a compiler, and a GPU
@@ -162,7 +162,7 @@ class GroundingDino:
         output = self._network(**pixels.to(self._device), **text.to(self._device))
         scores = _array(output.logits[0].sigmoid())
         phrase = np.zeros(scores.shape[1], np.bool_)
-        phrase[: len(tokens)] = ~np.isin(tokens, _SPECIAL)
+        phrase[: len(tokens)] = ~np.isin(tokens, (*_SPECIAL, self._tokenizer.unk_token_id))
         if not phrase.any():
             raise ModelError(f"{category!r} has no word that the detector knows; write another name.")
         boxes = _corners(output.pred_boxes[0]) * (width, height, width, height)
@@ -182,7 +182,7 @@ class Owlv2:
         import_extra("scipy.ndimage", extra)  # its image processor blurs with it before it shrinks
         what = "an OWLv2"
         self._files, self._rule, self._device = files, alpha, device
-        self._tokenizer = files.read(transformers.CLIPTokenizerFast, what=what)
+        self._tokenizer = files.tokenizer(transformers.CLIPTokenizerFast, what=what)
         self._processor = files.read(transformers.Owlv2ImageProcessorPil, what=what)
         self._network = on_device(files.load(transformers.Owlv2ForObjectDetection, what=what), device)
         text = self._network.config.text_config

@@ -88,8 +88,8 @@ def read_camouflage(
     """
     if seen_from is not None and not 0 < seen_from < 1:
         raise InputError(f"A model sees from a score between 0 and 1 on; got {seen_from:g}.")
+    table = read_scores(path, None if name is None else [name])
     file = path / "scores.csv" if path.is_dir() else path
-    table = read_scores(file, None if name is None else [name])
     first = next(iter(table.scores))
     if not table.scores[first]:
         raise DatasetError(f"{file}: no image has a score in the column {first}.")

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..metrics.robustness import aggregate, bootstrap_counts
+from ..metrics.robustness import aggregate, bootstrap_weights
 from ..results import SCORES, image_scores, interval
 from .comparison import METRIC_LABELS, Comparison, arrow, higher_is_better
 from .tables import Cell, Number, Table
@@ -77,8 +77,7 @@ def _differences(
     common = [image for image in one if image in two]
     if not common:
         return Number(None), Number(None), Number(None)
-    counts = bootstrap_counts(len(common), samples=_SAMPLES, seed=seed)
-    weights = np.concatenate([np.ones((1, len(common))), counts]) / len(common)  # row 0 is the data itself
+    weights = bootstrap_weights(len(common), samples=_SAMPLES, seed=seed)
     means = [weights @ np.stack([scores[image] for image in common]) for scores in (one, two)]
     first, second = (aggregate(mean[:, 0], mean[:, 1:]) for mean in means)
     return (

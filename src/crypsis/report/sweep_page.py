@@ -15,6 +15,7 @@ import numpy as np
 
 from ..camouflage.proportions import wilson_interval
 from ..camouflage.threshold_sweep import ThresholdChoice
+from ..datasets.folder import counted
 from ..errors import CrypsisError, InputError
 from .blocks import fact_list, failure_list, report_page, rounded, table_block
 from .markup import escape
@@ -185,7 +186,7 @@ def _chosen(search: _Search) -> str:
     choice, found = search.choice, search.found
     at_top = choice.accuracy[:, :, -1]
     equal = int(np.count_nonzero(at_top == at_top.max()))
-    others = f" {equal - 1:,} other pairs of τα and τβ do as well; the lowest is taken." if equal > 1 else ""
+    others = f" As good: {counted(equal - 1, 'other pair')} of τα and τβ; the lowest is taken." if equal > 1 else ""
     tested = found["thresholds"]["chosen"]["on_evaluation_pairs"]
     shown = _percent(tested["accuracy"], tested["wilson"])
     return (

@@ -10,7 +10,8 @@ from dataclasses import fields
 import numpy as np
 from numpy.typing import NDArray
 
-from ..metrics.robustness import bootstrap_counts
+from ..datasets.folder import counted
+from ..metrics.robustness import bootstrap_weights
 from ..metrics.uncertainty import UncertaintyScores
 from ..results import interval
 from .tables import Cell, Number, Table, cell_text
@@ -28,8 +29,7 @@ def uncertainty_table(scores: Mapping[str, UncertaintyScores], *, samples: int =
         samples: of the bootstrap of the 95% intervals, over images, the same for all rows.
         seed: of the bootstrap.
     """
-    counts = bootstrap_counts(len(scores), samples=samples, seed=seed)
-    weights = np.concatenate([np.ones((1, len(scores))), counts]) / len(scores)  # row 0 is the data itself
+    weights = bootstrap_weights(len(scores), samples=samples, seed=seed)
     means = weights @ np.array([[getattr(one, name) for name in _COLUMNS] for one in scores.values()])
     own, baseline = means[:, :2], means[:, 2:]
 
@@ -42,7 +42,7 @@ def uncertainty_table(scores: Mapping[str, UncertaintyScores], *, samples: int =
         ("difference", *numbers(own - baseline, sign=True)),
     )
     notes = (
-        f"Means over {len(scores):,} images, and 95% bootstrap intervals over images ({samples:,} samples).",
+        f"Means over {counted(len(scores), 'image')}, and 95% bootstrap intervals over images ({samples:,} samples).",
         "AUSE: area between the error that is left when the least certain pixels are removed first and when the worst "
         "are, in units of the error of all pixels (sparsification error, Ilg 2018); 0 is perfect.",
         "Correlation: Pearson's, of the uncertainty with the absolute error |p − g| over the pixels of an image.",

@@ -127,7 +127,7 @@ def train(
             raise DatasetError(f"{part.root}: holds no images.")
     order = Order(tuple(item.key for item in dataset.items), *numbers)
     order.check(settings, str(weights))
-    plan = {
+    plan: dict[str, Any] = {
         "settings": settings.to_dict(),
         "weights": weights and {"file": weights.name, "sha256": sha256_of([weights])},
         "curriculum": curriculum and {"file": curriculum.name, "sha256": sha256_of([curriculum])},
@@ -135,6 +135,7 @@ def train(
     for name, part in (("training", dataset), ("validation", validation)):
         plan[name] = {"name": part.name, "images": len(part), "fingerprint": part.fingerprint()}
     with team_of(device) as team:
+        plan["processes"] = team.size  # which batch norm may depend on
         if settings.batch < team.size:
             raise InputError(f"A batch of {settings.batch} cannot be shared by {team.size} processes; start fewer.")
         network = RobustCodLite(
@@ -332,7 +333,7 @@ def _load_clean(dataset: MaskDataset, size: int, item: Item) -> Views:
 
 
 def _diverged(out: Path, step: int, epoch: int) -> IncompleteError:
-    kept = f"the network after epoch {epoch} is kept in {out / LAST}" if epoch else "no epoch was finished"
+    kept = f"the best of epochs 1 to {epoch} is kept in {out / BEST}" if epoch else "no epoch was finished"
     return IncompleteError(
         f"The loss is not a number at step {step + 1} (epoch {epoch + 1}); {kept}. Train again with a smaller learning "
         "rate, or with precision float32, in another folder."
@@ -401,8 +402,8 @@ def _claim(out: Path, plan: dict[str, Any], team: Team) -> None:
     if file.exists():
         try:
             before = json.loads(file.read_text("utf-8"))
-            # settings that came later had their defaults
-            before["settings"] = Settings.from_dict(before["settings"]).to_dict()
+            # what came later had its default
+            before = {"processes": 1, **before, "settings": Settings.from_dict(before["settings"]).to_dict()}
             before, now = ({**p, **p["settings"]} for p in (before, plan))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(f"{file}: is not the {PLAN} of a training ({told(error)}).") from error

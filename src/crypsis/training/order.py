@@ -43,6 +43,8 @@ def read_column(path: Path, column: str, dataset: MaskDataset) -> dict[str, floa
         DatasetError: no such table; an image is listed twice or lacks its number.
         UnknownNameError: an image that is not in the set.
     """
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; name the CSV in it.")
     if not path.is_file():
         option = "--weights" if column == "weight" else "--curriculum"
         hint = "; weights to start the encoder from are given with --encoder-weights" if column == "weight" else ""
@@ -85,16 +87,18 @@ class Order:
             source: where the weights stand, for messages.
 
         Raises:
-            DatasetError: a weight is below 0, or those of the first epoch are all 0 or too large to add.
+            DatasetError: a weight is below 0, or those of the first epoch are all 0, or they are too large to add.
         """
         if self.weights is None:
             return
         below = next((key for key in self.keys if self.weights[key] < 0), None)
         if below is not None:
             raise DatasetError(f"{source}: the weight of {below} is {self.weights[below]:g}; a weight is at least 0.")
+        if not math.isfinite(sum(self.weights[key] for key in self.keys)):
+            raise DatasetError(f"{source}: the weights are too large to add; divide all of them by the largest.")
         first = self._pool(settings, 0)
         total = float(sum(self.weights[self.keys[place]] for place in first))
-        if not 0 < total < math.inf:
+        if not total > 0:
             raise DatasetError(
                 f"{source}: the weights of the {counted(len(first), 'image')} that the first epoch draws from sum to "
                 f"{total:g}; some of them have to be above 0."
@@ -132,7 +136,8 @@ class Order:
             return np.arange(count)
         ranks = self.ranks
         easiest_first = sorted(range(count), key=lambda place: (ranks[self.keys[place]], self.keys[place]))
-        return np.array(easiest_first[: math.ceil(count * pace(settings, epoch))])
+        share = round(count * pace(settings, epoch), 9)  # in floating point, 100 × .07 is a little over 7
+        return np.array(easiest_first[: math.ceil(share)])
 
 
 def pace(settings: Settings, epoch: int) -> float:
