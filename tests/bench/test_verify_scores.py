@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from command_line import run as crypsis
-from crypsis.bench.score import PROPOSALS, SCORES, plan_score, score_images
+from crypsis.bench.score import PROPOSALS, SCORES, SeamCamSettings, plan_score, score_images
 from crypsis.bench.verify import verify_run
 from crypsis.errors import InputError
 from crypsis.models.saved_proposals import SavedProposals, save_proposals
@@ -93,6 +93,19 @@ def test_all_scores_and_stored_proposals(data: Path, run: Path, tmp_path: Path) 
     assert verify_run(tmp_path / "stored").ok
     score_images(plan_score(str(data), scores=["s_rf"]), tmp_path / "pixels")
     assert verify_run(tmp_path / "pixels").ok
+
+
+def test_scores_at_a_threshold_pass_in_their_own_precision(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    masks = np.ones((2, *SIZE), bool)
+    for item in plan_score(str(data), scores=["s_rf"]).dataset.items:
+        proposals = Proposals(np.array([0.7, 0.6], np.float32), np.array([0.1, 0.9], np.float32), masks)
+        save_proposals(tmp_path / "kept", item.key, proposals)
+    settings = SeamCamSettings(tau_alpha=0.7)
+    plan = plan_score(str(data), observer=f"proposals:{tmp_path / 'kept'}", settings=settings)
+    score_images(plan, tmp_path / "run")
+    assert pq.read_table(parts(tmp_path / "run")[0])["kept"].to_pylist()[0] == [0]  # 0.7 in single precision is less
+    assert verify_run(tmp_path / "run").ok
 
 
 def test_a_part_that_is_missing_or_damaged_or_of_another_version(run: Path) -> None:

@@ -328,11 +328,8 @@ def _wrong_seamcam(row: Mapping[str, Any], settings: SeamCamSettings) -> str | N
     if missing := [name for name in columns if row[name] is None]:
         return f"lacks {examples(missing)}"
     count, kept, by_top_k, top_k = len(row["alpha"]), row["kept"], row["by_top_k"], settings.top_k
-    alpha, beta = (np.array(row[name], np.float64) for name in ("alpha", "beta"))
-    if len(alpha) == len(beta):
-        passed = select_proposals(alpha, beta, tau_alpha=settings.tau_alpha, tau_beta=settings.tau_beta).tolist()
-        if settings.duplicate_iou is None and (row["passed"], kept) != (len(passed), passed[:top_k]):
-            return "holds other proposals than its α, β and thresholds let pass"
+    if len(row["beta"]) == count and settings.duplicate_iou is None and not _let_pass(row, settings):
+        return "holds other proposals than its α, β and thresholds let pass"
     fits = (
         len(row["beta"]) == count
         and (row["boxes"] is None or len(row["boxes"]) == count)
@@ -345,6 +342,18 @@ def _wrong_seamcam(row: Mapping[str, Any], settings: SeamCamSettings) -> str | N
         and row[SEAMCAM] == 1.0 - by_top_k[-1]
     )
     return None if fits else "holds columns of SeamCam that do not fit each other"
+
+
+def _let_pass(row: Mapping[str, Any], settings: SeamCamSettings) -> bool:
+    """Tell whether thresholds let the proposals of a row pass, in a precision that its scores may have been made in."""
+    precisions: tuple[type[np.floating[Any]], ...] = (np.float64, np.float32, np.float16)
+    for precision in precisions:
+        alpha, beta = (np.array(row[name], precision) for name in ("alpha", "beta"))
+        if alpha.tolist() == row["alpha"] and beta.tolist() == row["beta"]:
+            passed = select_proposals(alpha, beta, tau_alpha=settings.tau_alpha, tau_beta=settings.tau_beta).tolist()
+            if (row["passed"], row["kept"]) == (len(passed), passed[: settings.top_k]):
+                return True
+    return False
 
 
 def _check_proposals(path: Path, plan: Mapping[str, Any], table: pa.Table) -> None:
